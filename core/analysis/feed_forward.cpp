@@ -106,7 +106,7 @@ ActivationCurve activation_curve(Backend& backend, Activation activation, double
 }
 
 bool has_neurons(const ModelConfig& config) {
-  return config.dims.d_mlp > 0 && config.experts.leaves_dense(config.dims.layers);
+  return config.has_dense();
 }
 
 std::set<SiteKind> feed_forward_sites(const Model& model) {

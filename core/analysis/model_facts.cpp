@@ -202,7 +202,10 @@ std::string switches(const ModelConfig& c) {
   tell(c.dims.parallel, c.shared_norm ? said("attention and MLP in parallel behind one norm")
                                       : said("attention and MLP in parallel behind a norm each"));
   tell(c.norm_place == NormPlace::both, said("norms before and behind attention and MLP"));
-  tell(c.norm_place == NormPlace::behind, said("norms behind attention and MLP only"));
+  tell(c.norm_place == NormPlace::behind && c.dims.normed_behind.empty(), said("norms behind attention and MLP only"));
+  if (const auto behind = std::ranges::count(c.dims.normed_behind, true); behind > 0)
+    tell(true,
+         say("norms behind attention and MLP in {} of {} layers, before them in the others", behind, c.dims.layers));
   if (const auto& v = c.vision) {
     tell(true, say("reads pictures of {} × {} pixels as {} × {} patches behind {}", v->width, v->height, v->columns(),
                    v->rows(), leading_words(*v)));
@@ -283,7 +286,8 @@ std::string switches(const ModelConfig& c) {
     else
       tell(true, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_inner / c.dims.heads));
     tell(heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
-    tell(s->select_norms, said("steps, B and C made behind norms"));
+    tell(s->select_norms, s->select_gains ? said("steps, B and C made behind norms")
+                                          : said("steps, B and C made behind norms without weights"));
     tell(s->least_step > 0 || std::isfinite(s->most_step), say("steps from {} to {}", s->least_step, s->most_step));
   }
   if (const auto bare = std::ranges::count(c.dims.bare, true); bare > 0)

@@ -114,8 +114,7 @@ NormPlacement::Run run_one(const LoadedModel& loaded, const RunRequest& request,
 
 std::set<SiteKind> norm_placement_sites(const Model& model) {
   std::set<SiteKind> sites = residual_stream_sites(model);
-  sites.insert(attention_input(model.config()));
-  if (model.config().dims.d_mlp > 0) sites.insert(mlp_input(model.config()));
+  add_inputs(model.config(), sites);
   return sites;
 }
 

@@ -118,8 +118,8 @@ Tensor matrix_of_rows(std::span<const std::vector<float>> rows, const std::strin
 
 std::set<SiteKind> model_norm_sites(const Model& model) {
   const ModelConfig& c = model.config();
-  std::set<SiteKind> sites{SiteKind::resid_pre, attention_input(c), SiteKind::resid_post, SiteKind::final_normalized};
-  if (c.dims.d_mlp > 0) sites.insert(mlp_input(c));
+  std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::resid_post, SiteKind::final_normalized};
+  add_inputs(c, sites);
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   return sites;
 }
@@ -136,9 +136,11 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
     throw Error("norm", "a model whose last norm reads the stream that leaves its blocks", config.name,
                 config.last_norm() ? "a layer of its own stands between them"
                                    : "the stream itself is normalised, and no norm stands behind the last block");
-  if (which != WhichNorm::last && !config.norms_before())
+  if (which != WhichNorm::last && !config.norms_before(layer))
     throw Error("norm", "the last norm", "one before attention or the MLP",
-                config.name + " has norms behind them only");
+                config.dims.normed_behind.empty()
+                    ? config.name + " has norms behind them only"
+                    : fmt::format("layer {} of {} has norms behind them only", layer, config.name));
   if (which == WhichNorm::before_mlp && config.shared_norm)
     throw Error("norm", "the norm before attention, or the last", "one before the MLP",
                 config.name + "'s attention and MLP read the same norm");

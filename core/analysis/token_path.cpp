@@ -20,11 +20,11 @@ WeightTying weight_tying(const Model& model) {
 
 std::set<SiteKind> token_path_sites(const Model& model) {
   const ModelConfig& c = model.config();
-  std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_pre, attention_input(c), SiteKind::attn_out,
-                           SiteKind::resid_post};
+  std::set<SiteKind> sites{SiteKind::embed, SiteKind::resid_pre, SiteKind::attn_out, SiteKind::resid_post};
+  add_inputs(c, sites);
   if (c.predicts) sites.insert(SiteKind::final_normalized);
   if (c.position == PositionKind::learned) sites.insert(SiteKind::pos_embed);
-  if (c.dims.d_mlp > 0) sites.insert({mlp_input(c), SiteKind::mlp_out});
+  if (c.dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   if (c.segments > 0) sites.insert(SiteKind::segment_embed);
   if (c.dims.d_layer > 0) sites.insert(SiteKind::layer_out);
@@ -93,7 +93,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
   }
   for (int layer = 0; layer < config.dims.layers; ++layer) {
     const bool mlp = config.dims.has_mlp(layer), attends = config.dims.attends(layer);
-    const bool before = config.norms_before(), behind = config.norms_behind(), sums = config.norms_sums();
+    const bool before = config.norms_before(layer), behind = config.norms_behind(layer), sums = config.norms_sums();
     const auto written = [&](const std::string& formula) { return behind ? say("norm({})", formula) : formula; };
     if (before && (layer > 0 || config.first_norm))
       site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
@@ -119,7 +119,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
                                                    : said("x + attention + cross-attention");
     if (mlp) {
       if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, say("{} stream", layer), attended);
-      if (mlp_input(config) == SiteKind::ln2_normalized)
+      if (mlp_input(config, layer) == SiteKind::ln2_normalized)
         site(SiteKind::ln2_normalized, layer, say("{} norm", layer), said("norm(x)"));
       site(SiteKind::mlp_out, layer, fmt::format("{} MLP", layer),
            written(config.experts.at(layer) && config.experts.beside

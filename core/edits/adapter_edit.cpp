@@ -53,15 +53,17 @@ class AdapterStep final : public EditStep {
   bool acts(Site site) const override {
     return share_ != 0 && matrix_of(site, [&](WeightMatrix matrix) {
              // Where heads add apart, the block's sum is made of what they add.
-             return matrix == WeightMatrix::o && pass().scene().heads_apart ? SiteKind::result
-                                                                            : output_site(model_.config(), matrix);
+             return matrix == WeightMatrix::o && pass().scene().heads_apart
+                        ? SiteKind::result
+                        : output_site(model_.config(), matrix, site.layer);
            });
   }
   Turn turn(SiteKind) const override { return Turn::adjusted; }
   /// out + (strength − 1) · x · down · up
   void act(Site site, EditedTensor& edited) override {
     for_matrices(site.layer, [&](WeightMatrix matrix, const LowRankUpdate& added) {
-      if (site.kind == SiteKind::result ? matrix != WeightMatrix::o : output_site(model_.config(), matrix) != site.kind)
+      if (site.kind == SiteKind::result ? matrix != WeightMatrix::o
+                                        : output_site(model_.config(), matrix, site.layer) != site.kind)
         return;
       const Tensor& x = inputs_.at(input_site(model_.config(), matrix, site.layer));
       if (site.kind == SiteKind::result)

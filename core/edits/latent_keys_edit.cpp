@@ -99,7 +99,9 @@ class LatentKeysStep final : public EditStep {
   void act(Site site, EditedTensor& edited) override {
     through_latent(latent_.at(site.layer), input_, site.kind != SiteKind::k, first_row(), last_row(), edited.write());
   }
-  bool sees(Site site) const override { return site.kind == attention_input(pass().scene().model->config()); }
+  bool sees(Site site) const override {
+    return site.kind == attention_input(pass().scene().model->config(), site.layer);
+  }
   void see(Site, const Tensor& value) override { input_ = value; }
 
  private:

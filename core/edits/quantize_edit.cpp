@@ -74,7 +74,7 @@ class QuantizeStep final : public EditStep {
       const auto matrix = static_cast<WeightMatrix>(each);
       // Where heads add apart, the block's sum is made of what they add.
       const bool apart = matrix == WeightMatrix::o && pass().scene().heads_apart;
-      if (site.kind == (apart ? SiteKind::result : output_site(model.config(), matrix)) &&
+      if (site.kind == (apart ? SiteKind::result : output_site(model.config(), matrix, site.layer)) &&
           model.projection(site.layer, matrix).weight.defined())
         return matrix;
     }

@@ -141,7 +141,7 @@ class SingularStep final : public EditStep {
     if (!scaled_.contains(site.layer)) return false;
     // Where heads add apart, the block's sum is made of what they add.
     if (matrix_ == WeightMatrix::o && pass().scene().heads_apart) return site.kind == SiteKind::result;
-    return site.kind == output_site(pass().scene().model->config(), matrix_);
+    return site.kind == output_site(pass().scene().model->config(), matrix_, site.layer);
   }
   Turn turn(SiteKind) const override { return Turn::anew; }
   void act(Site site, EditedTensor& edited) override {

@@ -36,12 +36,12 @@ class SwitchOffStep final : public EditStep {
     if (c.dims.d_mlp == 0 && (part == Part::mlp || part == Part::ln2))
       throw Error(this->place().where(), "blocks with an MLP", c.name + ", which has none");
     if (const auto layer = target().layer; layer && !has_site(c.dims, {at_.output, *layer}))
-      throw Error(this->place().where(), "a layer with an MLP",
+      throw Error(this->place().where(), norm() ? "a layer with that norm" : "a layer with an MLP",
                   fmt::format("layer {} of {}, which has none", *layer, c.name));
     if (!norm()) return;
     if (c.norm == NormKind::none)
       throw Error(this->place().where(), "a norm that the model has", c.name + ", which has none");
-    if (at_.output == (part == Part::ln1 ? attention_input(c) : mlp_input(c))) {
+    if (at_.output == (part == Part::ln1 ? attention_input(c, -1) : mlp_input(c, -1))) {
       if (part == Part::ln2 && c.dims.parallel) at_.input = SiteKind::resid_pre;
       return;
     }

@@ -136,6 +136,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
     root["model"]["widths"].push_back({{"kv_heads", each.kv_heads}, {"d_head", each.d_head}, {"d_mlp", each.d_mlp}});
   for (int layer = 0; !d.bare.empty() && layer < d.layers; ++layer)
     if (!d.has_mlp(layer)) root["model"]["without_mlp"].push_back(layer);
+  for (int layer = 0; !d.normed_behind.empty() && layer < d.layers; ++layer)
+    if (d.normed_behind[static_cast<std::size_t>(layer)]) root["model"]["normed_behind"].push_back(layer);
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
   if (trace.model.stack != Stack::only) root["model"]["stack"] = name_in(stack_names, trace.model.stack);
@@ -212,11 +214,12 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
   if (const auto widths = model.find("widths"))
     for (const JsonView& each : widths->elements("layers", layers, layers))
       d.widths.push_back({count(each, "kv_heads"), count(each, "d_head"), count(each, "d_mlp")});
-  if (const auto bare = model.find("without_mlp")) {
-    d.bare.resize(layers);
-    for (const JsonView& each : bare->elements("layers", 1, layers))
-      d.bare[static_cast<std::size_t>(each.small(0, d.layers - 1))] = true;
-  }
+  for (const auto& [key, of] : {std::pair("without_mlp", &d.bare), {"normed_behind", &d.normed_behind}})
+    if (const auto listed = model.find(key)) {
+      of->resize(layers);
+      for (const JsonView& each : listed->elements("layers", 1, layers))
+        (*of)[static_cast<std::size_t>(each.small(0, d.layers - 1))] = true;
+    }
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
   if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);
   trace.text = bytes(root.at("text"));

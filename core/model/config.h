@@ -97,7 +97,7 @@ struct ModelConfig {
   int context = 0;
   NormKind norm = NormKind::layer_norm;
   double norm_epsilon = 1e-5;
-  NormPlace norm_place = NormPlace::before;
+  NormPlace norm_place = NormPlace::before;  ///< `behind` where dims.normed_behind says of which layers
   bool causal = true;  ///< a query sees no later token; false: encoders, which say what stands at a position, not what
                        ///< comes after it
   bool first_norm = true;           ///< false: attention of layer 0 reads the stream as it is (ModernBERT)
@@ -221,8 +221,25 @@ struct ModelConfig {
     if (vision) return Objective::image_class;
     return causal ? Objective::next_token : Objective::masked_token;
   }
-  bool norms_before() const { return norm_place == NormPlace::before || norm_place == NormPlace::both; }
+  /// Of some layer; of this one (outside the blocks: of some).
+  bool norms_before() const {
+    return norm_place == NormPlace::before || norm_place == NormPlace::both || !dims.normed_behind.empty();
+  }
   bool norms_behind() const { return norm_place == NormPlace::behind || norm_place == NormPlace::both; }
+  bool norms_before(int layer) const {
+    return layer < 0 || dims.normed_behind.empty() ? norms_before()
+                                                   : !dims.normed_behind[static_cast<std::size_t>(layer)];
+  }
+  bool norms_behind(int layer) const {
+    return layer < 0 || dims.normed_behind.empty() ? norms_behind()
+                                                   : dims.normed_behind[static_cast<std::size_t>(layer)];
+  }
+  /// Whether some layer has one MLP for all tokens.
+  bool has_dense() const {
+    for (int layer = 0; layer < dims.layers; ++layer)
+      if (dims.has_mlp(layer) && !experts.at(layer)) return true;
+    return false;
+  }
   bool norms_sums() const { return norm_place == NormPlace::after_sum; }
   /// Whether a norm stands behind the last block.
   bool last_norm() const { return !norms_sums() && !bare_end; }

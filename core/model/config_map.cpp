@@ -79,7 +79,7 @@ void ConfigMap::extents(ModelConfig& c, const Extents& names) {
   if (names.kv_heads.empty())
     d.kv_heads = reading() ? d.heads : d.kv_heads;
   else
-    integer(names.kv_heads, d.kv_heads, 1, limit::heads, d.heads);
+    integer(names.kv_heads, d.kv_heads, 1, limit::heads, names.usual_kv_heads > 0 ? names.usual_kv_heads : d.heads);
   if (reading()) {
     if (d.heads % d.kv_heads != 0)
       throw in_->error(names.kv_heads, fmt::format("a divisor of {} = {}", names.heads, d.heads),

@@ -45,7 +45,8 @@ class ConfigMap {
     std::string layers = "num_hidden_layers", heads = "num_attention_heads", kv_heads = "num_key_value_heads",
                 width = "hidden_size", d_head = "head_dim", mlp = "intermediate_size",
                 context = "max_position_embeddings", vocab = "vocab_size";
-    int mlp_factor = 0;  ///< > 0: d_mlp is that times the width where `mlp` is absent
+    int mlp_factor = 0;      ///< > 0: d_mlp is that times the width where `mlp` is absent
+    int usual_kv_heads = 0;  ///< where `kv_heads` is absent; 0: as many as heads
   };
   void extents(ModelConfig& c, const Extents& names);
   void norm(ModelConfig& c, NormKind kind, const std::string& key, double fallback);

@@ -26,7 +26,9 @@ struct ExpertConfig {
   std::vector<bool> layers = {};  ///< whether a layer has experts; empty = all
   RouterScore score = RouterScore::softmax;
   double nearness = 0;              ///< of RouterScore::near_best
-  bool renormalized = false;        ///< the weights of those taken are divided by their sum
+  bool renormalized = false;        ///< the weights of those taken are divided by their sum, …
+  double sum_floor = 1e-20;         ///< … to which this is added: where all sigmoids are 0, so are the weights
+                                    ///< (DeepSeek-V3; of LFM2 it is large enough to be seen)
   double scale = 1;                 ///< and multiplied by this
   bool router_bias = false;         ///< of the logits
   bool correction = false;          ///< what is added to a weight where experts are chosen, not where they are weighed

@@ -48,4 +48,39 @@ void sparse_layers(ConfigMap& keys, ModelConfig& c) {
   if (std::ranges::count(e.layers, false) == 0) e.layers.clear();
 }
 
+namespace {
+/// What of the layers that a file told of is kept: nothing where all have experts.
+void settle_layers(ModelConfig& c) {
+  if (!c.experts.anywhere()) c.dims.experts = 0;
+  if (!c.experts.leaves_dense(c.dims.layers)) c.experts.layers.clear();
+}
+}  // namespace
+
+void first_layers_dense(ConfigMap& keys, ModelConfig& c, const std::string& key, int usual) {
+  int dense = 0;
+  while (!keys.reading() && dense < c.dims.layers && !c.experts.at(dense)) ++dense;
+  keys.integer(key, dense, 0, config_limits::layers, usual);
+  if (!keys.reading()) return;
+  for (int layer = 0; layer < c.dims.layers; ++layer) c.experts.layers.push_back(layer >= dense);
+  settle_layers(c);
+}
+
+void listed_sparse_layers(ConfigMap& keys, ModelConfig& c, int usual_dense) {
+  constexpr const char* key = "mlp_layer_types";
+  if (!keys.reading()) {
+    std::vector<std::string> types;
+    for (int layer = 0; layer < c.dims.layers; ++layer) types.emplace_back(c.experts.at(layer) ? "sparse" : "dense");
+    return keys.put(key, types);
+  }
+  const auto types = keys.json().texts(key);
+  if (!types) return first_layers_dense(keys, c, "first_k_dense_replace", usual_dense);
+  (void)keys.json().has("first_k_dense_replace");  // the list comes first
+  if (static_cast<int>(types->size()) != c.dims.layers)
+    throw keys.json().error(key, fmt::format("a kind for each of {} layers", c.dims.layers),
+                            std::to_string(types->size()));
+  for (const std::string& type : *types)
+    c.experts.layers.push_back(keys.json().choice<bool>(key, type, {{"sparse", true}, {"dense", false}}));
+  settle_layers(c);
+}
+
 }  // namespace headscope

@@ -22,4 +22,10 @@ void expert_keys(ConfigMap& keys, ModelConfig& c, const ExpertKeys& names);
 /// mlp_only_layers, and decoder_sparse_step: every so manieth of the others has experts.
 void sparse_layers(ConfigMap& keys, ModelConfig& c);
 
+/// `key`: so many layers have one MLP for all tokens, those behind them experts.
+void first_layers_dense(ConfigMap& keys, ModelConfig& c, const std::string& key, int usual);
+
+/// mlp_layer_types, "dense" or "sparse" for every layer; where it is absent, first_layers_dense(first_k_dense_replace).
+void listed_sparse_layers(ConfigMap& keys, ModelConfig& c, int usual_dense);
+
 }  // namespace headscope

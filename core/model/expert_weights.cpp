@@ -36,11 +36,12 @@ class ExpertReader {
   }
 
   void all_in_rows(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
-    const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width;
-    reader_.take(at + names.gate_up_of_all, {count, 2 * width, d}, [&](const Tensor& all) {
+    const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width, up = c_.gated_mlp ? width : 0;
+    reader_.take(at + names.gate_up_of_all, {count, up + width, d}, [&](const Tensor& all) {
       for (Index e = 0; e < count; ++e) {
         const Tensor both = all.select(0, e).transpose(0, 1);
-        nth(into, e).gate_weight = both.slice(1, 0, width), nth(into, e).up_weight = both.slice(1, width, 2 * width);
+        if (c_.gated_mlp) nth(into, e).gate_weight = both.slice(1, 0, width);
+        nth(into, e).up_weight = both.slice(1, up, up + width);
       }
     });
     reader_.take(at + names.down_of_all, {count, d, width}, [&](const Tensor& all) {
@@ -104,7 +105,9 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   if (c.correction && names.correction_is_row)
     reader.take(at + names.correction, {1, c.count}, [&](const Tensor& row) { into.correction = row.select(0, 0); });
   else if (c.correction)
-    reader.take(at + names.correction, {c.count}, into.correction);
+    reader.take(at + (names.correction_too.empty() || reader.contains(at + names.correction) ? names.correction
+                                                                                             : names.correction_too),
+                {c.count}, into.correction);
   into.each.resize(static_cast<std::size_t>(c.count));
   // Other formats of a family that has them in one may keep them apart.
   const bool apart = names.gate_up_of_all.empty() || (!reader.contains(at + names.gate_up_of_all) &&

@@ -10,6 +10,7 @@ namespace headscope {
 
 struct ExpertNames {
   std::string router = "mlp.gate", correction = "mlp.gate.e_score_correction_bias";
+  std::string correction_too;      ///< another name of it, in files that have not the first
   bool correction_is_row = false;  ///< stored (1, expert)
   std::string expert = "mlp.experts.", gate = "gate_proj", up = "up_proj",
               down = "down_proj";              ///< expert + "3." + gate
@@ -18,8 +19,9 @@ struct ExpertNames {
   /// Both set: all experts in one tensor, (expert, d_model, 2 · width) with the columns of gate and up in turn, and
   /// (expert, width, d_model); each with NAME_bias.
   std::string gate_up_of_all, down_of_all;
-  bool rows = false;    ///< these as torch.nn.Linear has them: (expert, 2 · width, d_model), the rows of gate before
-                        ///< those of up, and (expert, d_model, width). Without biases
+  bool rows =
+      false;  ///< these as torch.nn.Linear has them: (expert, 2 · width, d_model), the rows of gate before
+              ///< those of up (of an MLP without a gate the latter alone), and (expert, d_model, width). Without biases
   bool halves = false;  ///< without `rows`: the columns of gate before those of up, not in turn. Without biases
   std::string shared_gate = "mlp.shared_expert_gate";  ///< of ExpertConfig::shared_gate
   /// Of ExpertConfig::beside: the norms; of the router's the gain is divided by √d_model. Of weigh_output the last.

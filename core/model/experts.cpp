@@ -64,9 +64,6 @@ void softmax(std::vector<double>& values, std::span<const std::int32_t> over) {
   for (const std::int32_t e : over) nth(values, e) /= total;
 }
 
-/// Added to the sum that weights are divided by, as DeepSeek-V3 does it: where all sigmoids are 0, so are the weights.
-constexpr double sum_floor = 1e-20;
-
 /// One token's way through a router.
 struct Routed {
   std::vector<double> score;         // (expert), as RouterScore says; only of those chosen for softmax_of_chosen
@@ -124,7 +121,7 @@ Routed route(const ExpertConfig& c, const Tensor& correction, const Tensor& logi
   if (c.renormalized) {
     double sum = 0;
     for (const std::int32_t e : out.chosen) sum += nth(out.score, e);
-    out.factor /= sum + sum_floor;
+    out.factor /= sum + c.sum_floor;
   }
   return out;
 }
@@ -144,7 +141,7 @@ void route_back(const ExpertConfig& c, const Routed& of, const Tensor& d_weights
   // weight_e = scale · s_e, or scale · s_e ÷ Σ s:  ds_e = factor · (dw_e − Σ_j dw_j s_j ÷ Σ s)
   double mean = 0, sum = 0;
   for (const std::int32_t e : of.chosen) mean += own(e) * nth(of.score, e), sum += nth(of.score, e);
-  mean = c.renormalized ? mean / (sum + sum_floor) : 0;
+  mean = c.renormalized ? mean / (sum + c.sum_floor) : 0;
   std::vector<double> d_score(of.score.size(), 0.0);
   for (const std::int32_t e : of.chosen) nth(d_score, e) = of.factor * (own(e) - mean);
   double inner = 0;  // Σ ds s, of a softmax

@@ -134,7 +134,6 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     return norm_of(c.norm, gain, bias, size, layer, role);
   };
   const Index width = c.dims.d_model;
-  const bool before = c.norms_before(), behind = c.norms_behind();
   if (c.embedding_norm)
     parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, c.sum_width(), -1, "norm of the embedding");
   if (c.last_norm())
@@ -214,7 +213,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       continue;
     }
     Layer layer;
-    const bool mlp = c.dims.has_mlp(index), attends = c.dims.attends(index), own_keys = c.own_keys(index);
+    const bool mlp = c.dims.has_mlp(index), attends = c.dims.attends(index), own_keys = c.own_keys(index),
+               before = c.norms_before(index), behind = c.norms_behind(index);
     const LayerWidths wide = c.dims.widths_of(index);
     layer.distances = distances(r, index);
     layer.buckets = c.buckets_by_layer ? buckets(r.position_buckets, index) : shared_buckets;
@@ -285,8 +285,11 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
         made.step_norm = norm(s.step_norm_gain, {}, c.state_space->step_rank, index, "norm before the steps");
         made.b_norm = norm(s.b_norm_gain, {}, c.dims.d_state, index, "norm of B");
         made.c_norm = norm(s.c_norm_gain, {}, c.dims.d_state, index, "norm of C");
+        for (NormWeights* each : {&made.step_norm, &made.b_norm, &made.c_norm})
+          each->epsilon = c.state_space->select_epsilon;
       }
       if (c.state_space->gated_norm) made.norm = norm(s.norm_gain, {}, s.norm_gain.size(), index, "norm at the gate");
+      made.norm.epsilon = c.state_space->gated_epsilon;
     }
     // What this layer multiplies by itself: values that are keys before their norm, or another layer's, it does not.
     std::vector<Tensor> matrices{r.q_weight}, biases{r.q_bias.floats()};

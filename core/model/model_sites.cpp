@@ -62,14 +62,15 @@ std::vector<SiteKind> Model::sites() const {
     if ((site.kind == SiteKind::rot_q || site.kind == SiteKind::rot_k) && c.position != PositionKind::rotary) continue;
     if ((site.kind == SiteKind::q_normed || site.kind == SiteKind::k_normed) && c.qk_norm == QkNorm::none) continue;
     if (site.kind == SiteKind::v_unnormed && !c.value_norm) continue;
-    if (site.kind == SiteKind::ln1_normalized && attention_input(c) != site.kind) continue;
-    if (site.kind == SiteKind::ln2_normalized && mlp_input(c) != site.kind) continue;
-    if (site.kind == SiteKind::attn_unnormed && output_site(c, WeightMatrix::o) != site.kind) continue;
-    if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out) != site.kind) continue;
+    constexpr int some = -1;  // layer: which ones, has_site() says
+    if (site.kind == SiteKind::ln1_normalized && attention_input(c, some) != site.kind) continue;
+    if (site.kind == SiteKind::ln2_normalized && mlp_input(c, some) != site.kind) continue;
+    if (site.kind == SiteKind::attn_unnormed && output_site(c, WeightMatrix::o, some) != site.kind) continue;
+    if (site.kind == SiteKind::mlp_unnormed && output_site(c, WeightMatrix::mlp_out, some) != site.kind) continue;
     if (site.kind == SiteKind::resid_mid && !c.dims.has_mid()) continue;
     if (site.kind == SiteKind::mlp_pre_linear && !c.gated_mlp) continue;
     if (of_router(site.kind) && !c.experts.anywhere()) continue;
-    if (of_dense(site.kind) && !c.experts.leaves_dense(c.dims.layers)) continue;
+    if (of_dense(site.kind) && !c.has_dense()) continue;
     if (site.per_layer && !somewhere(c.dims, site.kind)) continue;
     if ((site.kind == SiteKind::attn_gate || site.kind == SiteKind::z_gated) && !c.output_gate) continue;
     if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;

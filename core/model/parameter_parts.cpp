@@ -55,7 +55,7 @@ void add_state_space(const ModelConfig& c, ParameterParts& out) {
   out.attention += layers * (d * in + inner * d + convolved * s.convolution + (delta ? 0 : lanes) +
                              (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +
                    biases;
-  if (s.select_norms) out.norms += layers * (rank + 2 * states);
+  if (s.select_norms && s.select_gains) out.norms += layers * (rank + 2 * states);
   if (s.gated_norm) out.norms += layers * (delta ? inner / lanes : inner);
 }
 }  // namespace

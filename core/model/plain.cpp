@@ -300,7 +300,7 @@ std::vector<std::pair<Index, double>> chosen(const ExpertConfig& c, const Tensor
   double sum = 0;
   for (const auto& [by, e] : order) sum += nth(z, e);
   const bool shares = c.renormalized || c.score == RouterScore::softmax_of_chosen;
-  sum += 1e-20;  // DeepSeek-V3's: no weight where every sigmoid is 0
+  sum += c.sum_floor;
   std::vector<std::pair<Index, double>> out;
   for (const auto& [by, e] : order) out.emplace_back(e, c.scale * nth(z, e) / (shares ? sum : 1));
   return out;
@@ -352,7 +352,7 @@ Table across(const ModelConfig& c, const RawWeights& all, int layer, const Table
 Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source,
             const Table& inputs, Lent& lent, Pass& pass, const std::stop_token& stop) {
   const RawLayer& w = nth(all.layers, layer);
-  const bool before = c.norms_before(), behind = c.norms_behind();
+  const bool before = c.norms_before(layer), behind = c.norms_behind(layer);
   const Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
   Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), lent, stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});

@@ -32,7 +32,7 @@ Table product(const Table& x, const Tensor& given, const Tensor& bias, const std
 }
 
 void normalize(const ModelConfig& c, NormKind kind, Table& x, Index first, Index width, const Tensor& gain,
-               const Tensor& bias, Index first_gain) {
+               const Tensor& bias, Index first_gain, std::optional<double> epsilon) {
   if (kind == NormKind::none) return;
   const auto n = static_cast<double>(width);
   const Tensor gains = gain.defined() ? gain.reshape({gain.size()}) : gain;  // a row for each head: one after another
@@ -44,7 +44,7 @@ void normalize(const ModelConfig& c, NormKind kind, Table& x, Index first, Index
     for (Index i = 0; i < width; ++i) square += std::pow(x.at(row, first + i) - mean, 2) / n;
     for (Index i = 0; i < width; ++i) {
       double& value = x.at(row, first + i);
-      value = (value - mean) / std::sqrt(square + c.norm_epsilon);
+      value = (value - mean) / std::sqrt(square + epsilon.value_or(c.norm_epsilon));
       if (gains.defined()) value *= number(gains, first_gain + i);
       if (biases.defined()) value += number(biases, first_gain + i);
     }

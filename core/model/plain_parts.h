@@ -17,9 +17,10 @@ Table product(const Table& x, const Tensor& weight, const Tensor& bias, const st
 Table columns(const Table& x, Index first, Index end);
 
 /// LayerNorm (x − mean) / √(var + ε) · gain + bias, or RMSNorm x / √(mean x² + ε) · gain, of the columns [first, first
-/// + width) of each row. Where `gain` is undefined it is 1.
+/// + width) of each row. Where `gain` is undefined it is 1. `epsilon`: ε, where it is
+/// not the model's.
 void normalize(const ModelConfig& config, NormKind kind, Table& x, Index first, Index width, const Tensor& gain,
-               const Tensor& bias, Index first_gain = 0);
+               const Tensor& bias, Index first_gain = 0, std::optional<double> epsilon = {});
 
 /// Every head of every patch turned by where its centre lies, from −1 to 1: half of its pairs by the row, half by the
 /// column.

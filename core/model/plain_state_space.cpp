@@ -42,14 +42,14 @@ Given given(const ModelConfig& config, const RawStateSpace& w, const Table& x, c
   } else if (s.lane == StateSpaceConfig::Lane::channel) {
     const Table all = product(read, w.select_weight, {}, stop);
     Table few = columns(all, 0, s.step_rank);
-    if (s.select_norms) normalize(config, NormKind::rms_norm, few, 0, few.columns, w.step_norm_gain, {});
+    const auto norm = [&](Table& table, const Tensor& gain) {
+      if (s.select_norms) normalize(config, NormKind::rms_norm, table, 0, table.columns, gain, {}, 0, s.select_epsilon);
+    };
+    norm(few, w.step_norm_gain);
     out.delta = product(few, w.step_weight, w.step_bias, stop);
     out.b = columns(all, s.step_rank, s.step_rank + states);
     out.c = columns(all, s.step_rank + states, s.step_rank + 2 * states);
-    if (s.select_norms) {
-      normalize(config, NormKind::rms_norm, out.b, 0, out.b.columns, w.b_norm_gain, {});
-      normalize(config, NormKind::rms_norm, out.c, 0, out.c.columns, w.c_norm_gain, {});
-    }
+    norm(out.b, w.b_norm_gain), norm(out.c, w.c_norm_gain);
     out.x = std::move(read);
   } else {
     out.delta = product(x, w.step_weight, w.step_bias, stop);
@@ -93,7 +93,7 @@ Table through_delta(const ModelConfig& c, const RawLayer& layer, const Table& x,
     if (stop.stop_requested()) throw Cancelled();
     const Index key = lane / (lanes / c.dims.state_groups) * size;
     const double a = -std::exp(static_cast<double>(w.decay_log.at(lane, 0)));
-    const auto beta = [&](Index t) { return 1 / (1 + std::exp(-rates.at(t, lane))); };
+    const auto beta = [&](Index t) { return c.state_space->most_rate / (1 + std::exp(-rates.at(t, lane))); };
     Table state(width, size);
     for (Index t = 0; t < n; ++t) {
       const double keep = std::exp(in.delta.at(t, lane) * a);
@@ -117,7 +117,7 @@ Table through_delta(const ModelConfig& c, const RawLayer& layer, const Table& x,
           nth(reach, i) = std::exp(in.delta.at(s, lane) * a) * (nth(reach, i) - beta(s) * met * in.b.at(s, key + i));
       }
     }
-    normalize(c, NormKind::rms_norm, z, lane * width, width, w.norm_gain, {});
+    normalize(c, NormKind::rms_norm, z, lane * width, width, w.norm_gain, {}, 0, c.state_space->gated_epsilon);
   }
   for (std::size_t i = 0; i < z.values.size(); ++i) z.values[i] *= activated(Activation::silu, gate.values[i], {});
   return product(z, layer.o_weight, layer.o_bias, stop);
@@ -188,7 +188,7 @@ Table through_states(const ModelConfig& c, const RawLayer& layer, const Table& x
   if (c.state_space->gated_norm) {
     const Index of_group = c.dims.d_inner / c.dims.state_groups;
     for (Index first = 0; first < z.columns; first += of_group)
-      normalize(c, NormKind::rms_norm, z, first, of_group, w.norm_gain, {}, first);
+      normalize(c, NormKind::rms_norm, z, first, of_group, w.norm_gain, {}, first, c.state_space->gated_epsilon);
   }
   return product(z, layer.o_weight, layer.o_bias, stop);
 }

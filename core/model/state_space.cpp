@@ -167,7 +167,9 @@ class StateMixer {
     }
     Taking taking;
     StateMixing& out = taking.states;
-    if (delta) taking.beta = tap(SiteKind::mixer_beta, sigmoids(b_, b_.linear(in_.x, w_.rate)));
+    if (delta)
+      taking.beta =
+          tap(SiteKind::mixer_beta, sigmoids(b_, b_.linear(in_.x, w_.rate), static_cast<float>(s_.most_rate)));
     out.delta = tap(SiteKind::mixer_delta, limited(b_, softplus(b_, b_.linear(few, w_.step), w_.delta_bias), s_));
     const Shape by_group{n_, d_.state_groups, d_.d_state};
     if (delta) {

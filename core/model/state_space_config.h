@@ -5,6 +5,7 @@
 // ModelDims, since they decide how large sites are.
 
 #include <limits>
+#include <optional>
 
 namespace headscope {
 
@@ -27,8 +28,12 @@ struct StateSpaceConfig {
   double least_step = 0, most_step = std::numeric_limits<double>::infinity();  ///< Δ is cut to these
   bool select_norms = false;  ///< Lane::channel: RMSNorms stand behind what Δ is made of, behind B and behind C (Lieber
                               ///< et al., Jamba, 2024)
+  bool select_gains = true;  ///< these have weights (Falcon Mamba: not)
   bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate; Lane::delta: of every head,
                             ///< with the same gains, before it
+  std::optional<double> select_epsilon = {}, gated_epsilon = {};  ///< of these norms, where it is not the model's
+  double most_rate = 1;  ///< Lane::delta: β = this · σ. With 2 what stands at a key may be turned round (Grazzi et al.,
+                         ///< Unlocking State-Tracking in Linear RNNs Through Negative Eigenvalues, 2025)
 };
 
 /// Most heads that channels without heads are shown as.

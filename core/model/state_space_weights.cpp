@@ -1,7 +1,10 @@
 #include "core/model/state_space_weights.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "core/base/error.h"
 
 namespace headscope {
 
@@ -35,12 +38,37 @@ Tensor gathered(const Tensor& x, const std::vector<std::pair<Index, Index>>& ran
   return x.transpose(0, 1).rows(columns).transpose(0, 1);  // columns are rows of what is stored
 }
 
+/// Rows of all below each other, in fresh storage; undefined where one is.
+Tensor stacked(const std::vector<Tensor>& parts) {
+  Index rows = 0, width = 0;
+  for (const Tensor& part : parts) {
+    if (!part.defined()) return {};
+    rows += part.dim(0), width = part.dim(1);
+  }
+  Tensor out = Tensor::uninitialized({rows, width});
+  float* to = out.mutable_data();
+  for (const Tensor& part : parts) {
+    const Tensor numbers = part.packed();
+    to = std::copy_n(numbers.data(), numbers.size(), to);
+  }
+  return out;
+}
+
 /// What a layer of the delta rule reads of the stream.
 void read_delta_in(WeightReader& reader, const std::string& at, const StateSpaceNames& names, const ModelConfig& c,
                    RawStateSpace& into) {
   const ModelDims& d = c.dims;
   if (names.grouped.empty()) {
-    reader.take_transposed(at + names.qkv + ".weight", d.d_model, d.convolved, into.x_weight);
+    const Index keys = Index{d.state_groups} * d.d_state;
+    Tensor q, k, v;
+    if (names.q.empty()) {
+      reader.take_transposed(at + names.qkv + ".weight", d.d_model, d.convolved, into.x_weight);
+    } else {
+      reader.take(at + names.q + ".weight", {keys, d.d_model}, q);
+      reader.take(at + names.k + ".weight", {keys, d.d_model}, k);
+      reader.take(at + names.v + ".weight", {d.d_inner, d.d_model}, v);
+      if (const Tensor all = stacked({q, k, v}); all.defined()) into.x_weight = all.transpose(0, 1);
+    }
     reader.take_transposed(at + names.gate + ".weight", d.d_model, d.d_inner, into.gate_weight);
     reader.take_transposed(at + names.rate + ".weight", d.d_model, d.lanes, into.beta_weight);
     reader.take_transposed(at + names.steps + ".weight", d.d_model, d.lanes, into.step_weight);
@@ -88,14 +116,37 @@ void read_state_space(WeightReader& reader, const std::string& at, const StateSp
     read_delta_in(reader, at, names, c, into);
   else
     read_in(reader, at + names.in, c, into);
-  reader.take(at + names.convolution + ".weight", {d.convolved, 1, s.convolution}, [&](const Tensor& kernel) {
-    into.convolution_weight = kernel.reshape({d.convolved, s.convolution});
-  });
+  const auto convolution = [&](const std::string& name, Index channels, Tensor& kernel_of) {
+    reader.take(at + name + ".weight", {channels, 1, s.convolution}, [&](const Tensor& kernel) {
+      kernel_of = kernel.reshape({channels, s.convolution});
+    });
+  };
+  if (!names.q_convolution.empty() && reader.contains(at + names.q_convolution + ".weight")) {
+    const auto parts = [&](Index of_q, Index of_k) {
+      Tensor q, k, v;
+      convolution(names.q_convolution, of_q, q), convolution(names.k_convolution, of_k, k);
+      convolution(names.v_convolution, d.convolved - of_q - of_k, v);
+      into.convolution_weight = stacked({q, k, v});
+    };
+    const Index keys = Index{d.state_groups} * d.d_state, third = (d.convolved + 2) / 3;
+    try {
+      parts(keys, keys);
+    } catch (const Error&) {  // the library writes thirds of all of them, whatever is whose
+      if (third == keys) throw;
+      try {
+        parts(third, third);
+      } catch (const Error&) {
+        parts(keys, keys);  // the error that tells what should be there
+      }
+    }
+  } else {
+    convolution(names.convolution, d.convolved, into.convolution_weight);
+  }
   if (s.convolution_bias) reader.take(at + names.convolution + ".bias", {d.convolved}, into.convolution_bias);
   if (convolves) return;
   if (s.lane == Lane::channel) {
     reader.take_transposed(at + names.select + ".weight", d.d_inner, s.step_rank + 2 * d.d_state, into.select_weight);
-    if (s.select_norms) {
+    if (s.select_norms && s.select_gains) {
       reader.take(at + names.step_norm + ".weight", {s.step_rank}, into.step_norm_gain);
       reader.take(at + names.b_norm + ".weight", {d.d_state}, into.b_norm_gain);
       reader.take(at + names.c_norm + ".weight", {d.d_state}, into.c_norm_gain);

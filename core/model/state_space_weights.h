@@ -16,6 +16,8 @@ struct StateSpaceNames {
   /// key head its query, its key, its values and their gates, and (`grouped_rates`) its β and its Δ.
   std::string qkv = "linear_attn.in_proj_qkv", gate = "linear_attn.in_proj_z", rate = "linear_attn.in_proj_b",
               steps = "linear_attn.in_proj_a", grouped, grouped_rates;
+  /// In place of `qkv`: each by itself; their convolutions too, in files that have not the one of all.
+  std::string q, k, v, q_convolution, k_convolution, v_convolution;
   std::string out = "";  ///< its output matrix, where that has another name than attention's
 };
 

@@ -225,12 +225,12 @@ class UsualReader {
     const ModelDims dims = all.of_layer(layer);
     const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
     const std::string mlp_at = n_.apart.empty() ? at : at_layer(nth(n_.apart, layer).second);
-    if (c_.norms_before() || c_.norms_sums()) {
+    if (c_.norms_before(layer) || c_.norms_sums()) {
       if (layer > 0 || c_.first_norm) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
       if (!c_.shared_norm && all.has_mlp(layer))
         norm(mlp_at + (n_.apart.empty() ? n_.ln2 : n_.ln1), d, raw.ln2_gain, raw.ln2_bias);
     }
-    if (c_.norms_behind()) {
+    if (c_.norms_behind(layer)) {
       Tensor none;
       norm(at + n_.ln1_post, d, raw.ln1_post_gain, none);
       norm(at + n_.ln2_post, d, raw.ln2_post_gain, none);
@@ -317,7 +317,7 @@ class UsualReader {
     } else {
       mlp(mlp_at, dims, raw);
     }
-    if (c_.norms_behind())  // which would divide it out again
+    if (c_.norms_behind(layer))  // which would divide it out again
       for (Tensor* gain : {&raw.ln1_post_gain, &raw.ln2_post_gain}) *gain = scaled_by(*gain, c_.residual_scale);
     else
       for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})

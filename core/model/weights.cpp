@@ -134,13 +134,20 @@ Tensor turning_keys(const ModelConfig& config, const BlockWeights& block, Backen
   return backend.linear(x, backend.linear_weights({l.kv.slice(1, from, end)}, {bias}, true));
 }
 
-SiteKind attention_input(const ModelConfig& config) {
-  return config.norms_before() ? SiteKind::ln1_normalized : SiteKind::resid_pre;
+SiteKind attention_input(const ModelConfig& config, int layer) {
+  return config.norms_before(layer) ? SiteKind::ln1_normalized : SiteKind::resid_pre;
 }
 
-SiteKind mlp_input(const ModelConfig& config) {
-  if (!config.norms_before()) return config.dims.parallel ? SiteKind::resid_pre : SiteKind::resid_mid;
+SiteKind mlp_input(const ModelConfig& config, int layer) {
+  if (!config.norms_before(layer)) return config.dims.parallel ? SiteKind::resid_pre : SiteKind::resid_mid;
   return config.dims.parallel && config.shared_norm ? SiteKind::ln1_normalized : SiteKind::ln2_normalized;
+}
+
+void add_inputs(const ModelConfig& config, std::set<SiteKind>& sites) {
+  for (int layer = 0; layer < config.dims.layers; ++layer) {
+    sites.insert(attention_input(config, layer));
+    if (config.dims.has_mlp(layer)) sites.insert(mlp_input(config, layer));
+  }
 }
 
 SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer) {
@@ -150,18 +157,18 @@ SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer) {
       return config.output_gate ? SiteKind::z_gated : SiteKind::z;
     case WeightMatrix::mlp_in:
     case WeightMatrix::mlp_gate:
-      return mlp_input(config);
+      return mlp_input(config, layer);
     case WeightMatrix::mlp_out:
       return SiteKind::mlp_post;
     case WeightMatrix::q:
-      return config.dims.q_latent > 0 ? SiteKind::q_latent : attention_input(config);
+      return config.dims.q_latent > 0 ? SiteKind::q_latent : attention_input(config, layer);
     default:
-      return config.latent() ? SiteKind::kv_latent : attention_input(config);
+      return config.latent() ? SiteKind::kv_latent : attention_input(config, layer);
   }
 }
 
-SiteKind output_site(const ModelConfig& config, WeightMatrix matrix) {
-  const bool behind = config.norms_behind();
+SiteKind output_site(const ModelConfig& config, WeightMatrix matrix, int layer) {
+  const bool behind = config.norms_behind(layer);
   switch (matrix) {
     case WeightMatrix::q:
       return SiteKind::q;

@@ -6,6 +6,7 @@
 // have (a bias, learned positions) is undefined.
 
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -123,14 +124,16 @@ Tensor turning_keys(const ModelConfig& config, const BlockWeights& block, Backen
 
 /// Where what a matrix of a block is multiplied by stands, and what the product gives, before any norm behind it.
 SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer);
-SiteKind output_site(const ModelConfig& config, WeightMatrix matrix);
+SiteKind output_site(const ModelConfig& config, WeightMatrix matrix, int layer);
 /// Where queries and keys stand before they are rotated, and where they meet.
 SiteKind unturned_site(const ModelConfig& config, bool keys);
 SiteKind meeting_site(const ModelConfig& config, bool keys);
 /// What the output matrix reads of what heads put out: z itself, or z ∘ σ(gate).
 Tensor gated_output(Backend& backend, const Tensor& z, const Tensor& gate, RowQueue* later = nullptr);
 /// What feeds attention, and what feeds the MLP: the norm before it, or the stream itself.
-SiteKind attention_input(const ModelConfig& config);
-SiteKind mlp_input(const ModelConfig& config);
+SiteKind attention_input(const ModelConfig& config, int layer);
+SiteKind mlp_input(const ModelConfig& config, int layer);
+/// These of all layers.
+void add_inputs(const ModelConfig& config, std::set<SiteKind>& sites);
 
 }  // namespace headscope

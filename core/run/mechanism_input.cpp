@@ -115,11 +115,11 @@ std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model
   wanted.capture = {};
   wanted.capture.maps = MapStorage::none;
   wanted.capture.layers = {id.layer};
-  wanted.capture.sites = {attention_input(config)};
+  wanted.capture.sites = {attention_input(config, id.layer)};
   wanted.capture.all_logits = false;
   wanted.capture.byte_budget = request.capture.byte_budget;
   const std::shared_ptr<const Trace> whole = run(model, wanted, ctx), trace{whole, whole->part(stack)};
-  const Site read{attention_input(config), id.layer};
+  const Site read{attention_input(config, id.layer), id.layer};
   const BlockWeights block = own.model->weights().blocks.at(static_cast<std::size_t>(id.layer));
   const HeadWeights& head = block.heads.at(static_cast<std::size_t>(id.head));
   auto out = std::make_shared<HeadProjections>();

@@ -59,7 +59,7 @@ struct Alike {
 };
 
 std::vector<Alike> alike_layers(const CaptureSpec& spec, const ModelDims& dims) {
-  if (dims.mixers.empty() && dims.bare.empty() && dims.widths.empty())
+  if (dims.mixers.empty() && dims.bare.empty() && dims.widths.empty() && dims.normed_behind.empty())
     return {{0, spec.layers.empty() ? count(dims.layers) : spec.layers.size(), dims}};
   std::vector<Alike> out;
   for (int layer = 0; layer < dims.layers; ++layer)
@@ -122,6 +122,11 @@ bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
   if ((site.kind == SiteKind::layer_input || site.kind == SiteKind::layer_out) && dims.d_layer == 0) return false;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
+  if (!dims.normed_behind.empty()) {
+    const bool behind = dims.normed_behind[static_cast<std::size_t>(site.layer)];
+    if (site.kind == SiteKind::ln1_normalized || site.kind == SiteKind::ln2_normalized) return !behind;
+    if (site.kind == SiteKind::attn_unnormed || site.kind == SiteKind::mlp_unnormed) return behind;
+  }
   if (site.kind == SiteKind::mixer_beta && dims.state_kind != StateKind::delta) return false;
   if ((site.kind == SiteKind::mixer_gate || site.kind == SiteKind::mixer_delta) &&
       dims.state_kind == StateKind::convolution)

@@ -37,7 +37,8 @@ struct CapturePlan {
 
 /// Throws Error naming the budget and the need when the spec cannot fit.
 CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_query, int n_key);
-/// Whether a layer of this model has such a place at all (ModelDims::mixers, bare); true of sites outside the blocks.
+/// Whether a layer of this model has such a place at all (ModelDims::mixers, bare, normed_behind); true of sites
+/// outside the blocks.
 bool has_site(const ModelDims& dims, Site site);
 /// Bytes of one site for n tokens (one layer for per-layer kinds).
 std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_key);

@@ -57,7 +57,9 @@ struct ModelDims {
   /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention. A
   /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
   std::vector<Mixer> mixers = {};
-  std::vector<bool> bare = {};  ///< by layer: it has no MLP, others have; empty = all are alike
+  std::vector<bool> bare = {};           ///< by layer: it has no MLP, others have; empty = all are alike
+  std::vector<bool> normed_behind = {};  ///< by layer: its norms stand behind attention and MLP, those of others
+                                         ///< before; empty = all are alike
 
   StateKind state_kind = StateKind::selective;  ///< of layers with a state
   /// By layer, where layers that attend differ: kv_heads, d_head and d_mlp are then those of most. Empty = all alike.
@@ -104,7 +106,7 @@ inline ModelDims ModelDims::of_layer(int layer) const {
   ModelDims own = *this;
   const LayerWidths here = widths_of(layer);
   own.kv_heads = here.kv_heads, own.d_head = here.d_head, own.d_mlp = here.d_mlp;
-  own.mixers.clear(), own.bare.clear(), own.widths.clear();
+  own.mixers.clear(), own.bare.clear(), own.widths.clear(), own.normed_behind.clear();
   if (!has_mlp(layer)) own.d_mlp = own.experts = 0;
   if (mixers.empty()) return own;
   if (attends(layer)) {

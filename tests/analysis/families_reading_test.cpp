@@ -111,11 +111,11 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       CHECK_THROWS_AS(norm(WhichNorm::last, 0), Error);
     else
       CHECK(norm(WhichNorm::last, 0) < 1e-5);
-    if (!c.norms_before())
+    if (!c.norms_before(1))
       CHECK_THROWS_AS(norm(WhichNorm::before_attention), Error);
     else
       CHECK(norm(WhichNorm::before_attention) < 1e-5);
-    if (!c.norms_before() || c.shared_norm || !c.dims.has_mlp(1))
+    if (!c.norms_before(1) || c.shared_norm || !c.dims.has_mlp(1))
       CHECK_THROWS_AS(norm(WhichNorm::before_mlp), Error);
     else
       CHECK(norm(WhichNorm::before_mlp) < 1e-5);
@@ -135,6 +135,9 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
       if (c.output_gate)
         CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any), doctest::Contains("gate"),
                              Error);
+      else if (c.norm_place != NormPlace::before)
+        CHECK_THROWS_WITH_AS(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any),
+                             doctest::Contains("norm behind attention"), Error);
       else
         CHECK(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any).qk.dim(0) == 1);
       if (c.qk_norm != QkNorm::none)

@@ -106,6 +106,13 @@ TEST_CASE("sigmoids that are divided by their sum have no weight where all are 0
   const double s = std::exp(-50.0), weight = 2.5 * s / (2 * s + 1e-20);
   CHECK(weight == doctest::Approx(0.046428).epsilon(1e-4));
   check_row(weights, 1, {weight, weight, 0});
+  // LFM2's 1e-6 is met sooner: e^-14 = 8.3153e-7.
+  ExpertConfig lfm2 = c;
+  lfm2.sum_floor = load_config(testing::reference("families/lfm2_moe")).experts.sum_floor;
+  const double few = 1 / (1 + std::exp(14.0)), less = 2.5 * few / (2 * few + 1e-6);
+  CHECK(less == doctest::Approx(0.780614).epsilon(1e-5));
+  check_row(router_weights(lfm2, {}, backend, Tensor::from({1, 3}, std::vector<float>{-14, -14, -1000})), 0,
+            {less, less, 0});
   // … and what flows back is a number.
   Tape tape(backend);
   tape.watch(logits);

@@ -186,6 +186,16 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.experts.per_token == own.experts.per_token);
     CHECK(again.experts.width == own.experts.width);
     CHECK(again.experts.layers == own.experts.layers);
+    CHECK(again.experts.score == own.experts.score);
+    CHECK(again.experts.correction == own.experts.correction);
+    CHECK(again.dims.normed_behind == own.dims.normed_behind);
+    CHECK(again.dims.d_inner == own.dims.d_inner);
+    CHECK(again.position == own.position);
+    REQUIRE(again.state_space.has_value() == own.state_space.has_value());
+    if (own.state_space) {
+      CHECK(again.state_space->most_rate == own.state_space->most_rate);
+      CHECK(again.state_space->select_epsilon == own.state_space->select_epsilon);
+    }
     CHECK(again.experts.renormalized == own.experts.renormalized);
     CHECK(again.experts.scale == own.experts.scale);
     CHECK(again.experts.groups == own.experts.groups);

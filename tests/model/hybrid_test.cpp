@@ -38,8 +38,18 @@ using testing::reference;
 namespace {
 
 const std::vector<std::int32_t> ids{3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3};
-const char* const folders[] = {"granitemoehybrid", "granitemoehybrid-dense", "bamba", "jamba", "nemotron_h",
-                               "qwen3_next",       "qwen3_5_text",           "lfm2"};
+const char* const folders[] = {"granitemoehybrid",
+                               "granitemoehybrid-dense",
+                               "bamba",
+                               "jamba",
+                               "nemotron_h",
+                               "qwen3_next",
+                               "qwen3_5_text",
+                               "lfm2",
+                               "qwen3_5_moe_text",
+                               "lfm2_moe",
+                               "nemotron_h-experts",
+                               "olmo_hybrid"};
 
 struct Subject {
   Backend backend{2};
@@ -125,7 +135,20 @@ TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the l
   CHECK(blocks.dims.of_layer(1).d_mlp == 0);
   refused("nemotron_h", nemotron + "\"-M*\"", "an MLP as layer 0");
   refused("nemotron_h", nemotron + "\"M--\"", "an MLP as layer 2");
-  refused("nemotron_h", nemotron + "\"ME*\"", "\"E\" as layer 1");
+  refused("nemotron_h", nemotron + "\"E*\"", "an MLP as layer 0");
+  refused("nemotron_h", nemotron + "\"M-E*\"", "an MLP as layer 2");
+  refused("nemotron_h", nemotron + "\"MX*\"", "\"X\" as layer 1");
+  const std::string taken = R"(, "n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 5)";
+  const ModelConfig several = read("nemotron_h", nemotron + "\"ME*M-\"" + taken);
+  CHECK(several.experts.layers == std::vector<bool>{true, false, false});
+  CHECK(several.dims.bare == std::vector<bool>{false, true, false});
+  CHECK(several.experts.shared_width == 7688);
+  CHECK(several.has_dense());
+  const ModelConfig no_dense = read("nemotron_h", nemotron + "\"ME*\"" + taken);
+  CHECK_FALSE(no_dense.has_dense());
+  CHECK(no_dense.experts.anywhere());
+  refused("nemotron_h", nemotron + "\"ME*\"" + taken + R"(, "moe_latent_size": 8)", "moe_latent_size");
+  refused("nemotron_h", nemotron + "\"ME*\"" + taken + R"(, "n_shared_experts": 2)", "n_shared_experts");
   CHECK(read("nemotron_h", nemotron + R"("M-M*-", "num_hidden_layers": 5)").dims.layers == 3);
   refused("nemotron_h", nemotron + R"("M-M*-", "num_hidden_layers": 6)", "num_hidden_layers: expected 5");
   CHECK(read("nemotron_h", nemotron + R"("M*", "time_step_limit": [0.0, Infinity])").dims.layers == 2);
@@ -133,7 +156,7 @@ TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the l
   // A kind is told in the family's own words.
   refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "conv"])", "conv");
   refused("qwen3_5_text", R"(, "num_hidden_layers": 2, "layer_types": ["mamba", "full_attention"])", "mamba");
-  const std::string lfm2 = R"(, "num_hidden_layers": 2, "block_auto_adjust_ff_dim": )";
+  const std::string lfm2 = R"(, "num_hidden_layers": 2, "num_key_value_heads": 2, "block_auto_adjust_ff_dim": )";
   refused("lfm2", lfm2 + R"(false, "layer_types": ["linear_attention", "full_attention"])", "linear_attention");
   CHECK(read("lfm2", lfm2 + R"(false, "full_attn_idxs": [1])").dims.mixers ==
         std::vector<Mixer>{Mixer::state_space, Mixer::attention});
@@ -250,6 +273,7 @@ TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved 
     const auto again = open_trace(file);
     CHECK(again->model.dims.mixers == s.dims().mixers);
     CHECK(again->model.dims.bare == s.dims().bare);
+    CHECK(again->model.dims.normed_behind == s.dims().normed_behind);
     CHECK(again->model.dims.state_kind == s.dims().state_kind);
     REQUIRE(again->maps.size() == trace->maps.size());
     for (std::size_t m = 0; m < again->maps.size(); ++m) {

@@ -51,6 +51,14 @@ TEXT_HALVES = {
         text_config=llama_like | deltas | three(100.0, [2, 1, 0], mrope_interleaved=True, partial_rotary_factor=0.75) | dict(
             num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=0.03,
             layer_types=["linear_attention", "full_attention", "linear_attention"]))),
+    # As published: all experts of a layer in one tensor, as torch.nn.Linear has them.
+    "qwen3_5_moe": ("Qwen3_5MoeConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=qwen_sees | dict(
+            out_hidden_size=18, intermediate_size=5, num_position_embeddings=4),
+        text_config=usual | deltas | three(100.0, [2, 1, 0], mrope_interleaved=True, partial_rotary_factor=0.75) | dict(
+            hidden_size=18, num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=3, rms_norm_eps=0.03,
+            moe_intermediate_size=5, shared_expert_intermediate_size=7, num_experts=6, num_experts_per_tok=3,
+            layer_types=["linear_attention", "full_attention", "full_attention"]))),
     "gemma3": ("Gemma3Config", dict(
         image_token_index=42, mm_tokens_per_image=1, vision_config=siglip_sees,
         text_config=llama_like | dict(
@@ -362,6 +370,13 @@ DECODERS = {
         max_position_embeddings=40, bos_token_id=1, eos_token_id=2, hybrid_override_pattern="*M-", ssm_state_size=7,
         mamba_num_heads=5, mamba_head_dim=7, n_groups=1, chunk_size=4, use_conv_bias=False, mlp_hidden_act="silu",
         mamba_hidden_act="gelu")),
+    # Of four layers as blocks two have experts, one has nothing behind it.
+    "nemotron_h-experts": ("NemotronHConfig", dict(
+        vocab_size=43, hidden_size=18, num_attention_heads=3, num_key_value_heads=1, head_dim=8, intermediate_size=14,
+        max_position_embeddings=40, bos_token_id=1, eos_token_id=2, hybrid_override_pattern="ME*E*M-", mlp_bias=True,
+        ssm_state_size=5, mamba_num_heads=6, mamba_head_dim=4, n_groups=2, conv_kernel=3, chunk_size=4, time_step_min=0.3,
+        n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=5, moe_shared_expert_intermediate_size=7,
+        n_group=3, topk_group=2, routed_scaling_factor=1.3)),
     "cohere2": ("Cohere2Config", llama_like | rope() | dict(
         num_hidden_layers=4, sliding_window=4, logit_scale=0.3, pad_token_id=0,
         layer_types=["sliding_attention", "full_attention", "full_attention", "sliding_attention"])),
@@ -490,6 +505,63 @@ DECODERS = {
         num_hidden_layers=4, head_dim=8, moe_intermediate_size=5, shared_expert_intermediate_size=7, num_experts=6,
         num_experts_per_tok=2, mlp_only_layers=[2], rms_norm_eps=0.1,
         layer_types=["linear_attention", "full_attention", "linear_attention", "full_attention"])),
+    "qwen3_5_moe_text": ("Qwen3_5MoeTextConfig", usual | deltas | rope(partial_rotary_factor=0.5) | dict(
+        hidden_size=18, num_hidden_layers=3, head_dim=8, num_attention_heads=3, num_key_value_heads=1, attention_bias=True,
+        moe_intermediate_size=6, shared_expert_intermediate_size=5, num_experts=5, num_experts_per_tok=2, rms_norm_eps=0.02,
+        tie_word_embeddings=True, layer_types=["linear_attention", "linear_attention", "full_attention"])),
+    # Sigmoids as small as what is added to their sum; experts in one tensor, as the library of today has them.
+    "lfm2_moe": ("Lfm2MoeConfig", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, num_hidden_layers=4, conv_L_cache=3,
+        norm_eps=0.01, num_dense_layers=1, moe_intermediate_size=5, num_experts=6, num_experts_per_tok=3,
+        routed_scaling_factor=1.4, layer_types=["conv", "full_attention", "conv", "full_attention"])),
+    "lfm2_moe-today": ("Lfm2MoeConfig", usual | rope(70.0) | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, num_hidden_layers=3, conv_L_cache=3,
+        conv_bias=True, num_dense_layers=0, moe_intermediate_size=4, num_experts=5, num_experts_per_tok=2,
+        use_expert_bias=False, norm_topk_prob=False, tie_word_embeddings=False, layer_types=["full_attention", "conv", "conv"])),
+    "hunyuan_v1_moe": ("HunYuanMoEV1Config", llama_like | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, intermediate_size=7, pad_token_id=0, attention_bias=True,
+        num_experts=5, moe_topk=2, rope_parameters=dict(rope_type="dynamic", rope_theta=50.0, alpha=7.0, factor=1.0))),
+    "hunyuan_v1_moe-today": ("HunYuanMoEV1Config", llama_like | rope() | dict(
+        head_dim=6, num_key_value_heads=3, intermediate_size=9, pad_token_id=0, num_experts=4, moe_topk=3,
+        tie_word_embeddings=True, rms_norm_eps=0.02)),
+    "exaone_moe": ("ExaoneMoeConfig", llama_like | rope() | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=4, sliding_window=4,
+        sliding_window_pattern=3, moe_intermediate_size=5, num_experts=6, num_experts_per_tok=2, num_shared_experts=2,
+        n_group=3, topk_group=2, routed_scaling_factor=1.7)),
+    "exaone_moe-today": ("ExaoneMoeConfig", llama_like | rope(60.0) | dict(
+        hidden_size=24, num_key_value_heads=3, num_hidden_layers=3, sliding_window=5, moe_intermediate_size=4,
+        num_experts=5, num_experts_per_tok=3, norm_topk_prob=False, rms_norm_eps=0.01, tie_word_embeddings=True,
+        mlp_layer_types=["sparse", "dense", "sparse"], layer_types=["full_attention", "sliding_attention", "full_attention"])),
+    # Norms of layers that attend stand behind, those of others before. A head is one lane: of two that cancel the slope is
+    # no number that a step could find.
+    "olmo_hybrid": ("OlmoHybridConfig", usual | deltas | rope(140.0) | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22, num_hidden_layers=4,
+        attention_bias=True, rms_norm_eps=0.02, pad_token_id=0, linear_num_value_heads=3,
+        linear_num_key_heads=1, linear_value_head_dim=7,
+        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention"])),
+    # Tensors as published, no positions, rates up to 1.
+    "olmo_hybrid-older": ("OlmoHybridConfig", usual | dict(
+        hidden_size=24, num_attention_heads=3, num_key_value_heads=3, intermediate_size=20, num_hidden_layers=3, pad_token_id=0,
+        linear_num_key_heads=3, linear_key_head_dim=4, linear_conv_kernel_dim=2, linear_allow_neg_eigval=False,
+        rope_parameters=dict(rope_type="default", rope_theta=None), tie_word_embeddings=True)),
+    # Tensors as the library writes them: norms behind attention by the name of those before an MLP, convolutions in thirds.
+    "olmo_hybrid-saved": ("OlmoHybridConfig", usual | deltas | rope(60.0) | dict(
+        hidden_size=12, num_attention_heads=3, num_key_value_heads=3, intermediate_size=14, num_hidden_layers=2, pad_token_id=0,
+        linear_num_key_heads=1, linear_num_value_heads=3, layer_types=["linear_attention", "full_attention"])),
+    "falcon_mamba": ("FalconMambaConfig", states | dict(
+        hidden_size=10, state_size=3, expand=2, conv_kernel=3, time_step_rank=2, mixer_rms_eps=0.05, tie_word_embeddings=False,
+        layer_norm_epsilon=0.01)),
+    # As published: expand says one width, intermediate_size another, which counts.
+    "falcon_mamba-wide": ("FalconMambaConfig", states | dict(
+        hidden_size=8, state_size=4, expand=16, intermediate_size=12, use_bias=True, use_conv_bias=False, num_hidden_layers=3)),
+    "sarvam_moe": ("SarvamMoEConfig", llama_like | rope(110.0) | dict(
+        head_dim=8, num_attention_heads=6, num_key_value_heads=2, attention_bias=True, moe_intermediate_size=5,
+        n_routed_experts=6, n_shared_experts=2, num_experts_per_tok=2, n_group=3, topk_group=2, num_hidden_layers=3)),
+    # Keys and tensors as published.
+    "sarvam_moe-older": ("SarvamMoEConfig", llama_like | rope(60.0) | dict(
+        head_dim=6, num_key_value_heads=3, moe_intermediate_size=4, n_routed_experts=5, n_shared_experts=1,
+        num_experts_per_tok=3, first_k_dense_replace=0, routed_scaling_factor=1.3, use_qk_norm=True,
+        tie_word_embeddings=True)),
     "lfm2": ("Lfm2Config", usual | rope() | dict(
         hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=20, block_auto_adjust_ff_dim=False,
         num_hidden_layers=4, conv_L_cache=4, conv_bias=True, norm_eps=0.01, layer_types=["conv", "full_attention", "conv", "conv"])),

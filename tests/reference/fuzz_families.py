@@ -358,9 +358,102 @@ def llama4(r):
                 if flip(r) else dict(no_rope_layer_interval=r.choice([1, 2, 4]), interleave_moe_layer_step=r.choice([1, 2])))
 
 
+def deltas(r, c):
+    """Layers of the gated delta rule beside those that attend."""
+    groups = r.choice([1, 2, 3])
+    lanes = groups * c["num_attention_heads"] * r.choice([1, 2])
+    return c | dict(linear_num_value_heads=lanes, linear_num_key_heads=groups, linear_key_head_dim=r.choice([3, 4, 7]),
+                    linear_value_head_dim=r.choice([2, 3, 5]), linear_conv_kernel_dim=r.choice([1, 2, 4]), rms_norm_eps=r.choice([0.01, 0.1]),
+                    layer_types=[r.choice(["linear_attention", "full_attention"]) for _ in range(c["num_hidden_layers"])])
+
+
+def quarter(r, c):
+    """Heads of which a part turns."""
+    c["head_dim"] = c["_d"] = 2 * c["_d"]
+    return rope(r, c, ("default", "default", "linear", "yarn"), r.choice([share for share in (1.0, 0.5) if int(c["_d"] * share) % 2 == 0]))
+
+
+def qwen3_5_moe(r):
+    c = experts(r, deltas(r, quarter(r, shape(r))), "num_experts", "moe_intermediate_size")
+    c.pop("intermediate_size")
+    return c | dict(shared_expert_intermediate_size=r.choice([3, 8]), attention_bias=flip(r))
+
+
+def lfm2_moe(r):
+    c = experts(r, rope(r, shape(r, own_head=False)), "num_experts", "moe_intermediate_size")
+    return c | dict(conv_L_cache=r.choice([1, 2, 3, 5]), conv_bias=flip(r), norm_eps=r.choice([1e-5, 0.01]), use_expert_bias=flip(r), norm_topk_prob=flip(r),
+                    num_dense_layers=r.randint(0, c["num_hidden_layers"]), routed_scaling_factor=r.choice([1.0, 1.6]),
+                    layer_types=[r.choice(["conv", "full_attention"]) for _ in range(c["num_hidden_layers"])])
+
+
+def hunyuan_v1_moe(r):
+    c = shape(r)
+    c.setdefault("head_dim", c["_d"])
+    c = rope(r, c, ("default", "linear"))
+    if flip(r):
+        c["rope_parameters"] = dict(rope_type="dynamic", rope_theta=100.0, factor=1.0, alpha=r.choice([3.0, 20.0]))
+    n = r.choice([1, 2, 3, 5])
+    return c | dict(num_experts=n, moe_topk=r.randint(1, n), attention_bias=flip(r), hidden_act=act(r))
+
+
+def exaone_moe(r):
+    c = layer_types(r, rope(r, shape(r), ("default", "default", "linear", "llama3")))
+    groups = r.choice([1, 1, 2, 3])
+    kept = r.randint(1, groups)
+    n = groups * r.choice([2, 3])
+    return c | dict(num_experts=n, n_group=groups, topk_group=kept, num_experts_per_tok=r.randint(1, kept * n // groups), moe_intermediate_size=r.choice([3, 7]),
+                    num_shared_experts=r.choice([1, 2]), norm_topk_prob=flip(r), routed_scaling_factor=r.choice([1.0, 2.5]), hidden_act=act(r),
+                    mlp_layer_types=[r.choice(["dense", "sparse"]) for _ in range(c["num_hidden_layers"])])
+
+
+def olmo_hybrid(r):
+    c = deltas(r, rope(r, shape(r, own_head=False), ("default", "linear", "yarn")))
+    c["num_hidden_layers"] += c["num_hidden_layers"] == 1
+    kinds = ["full_attention", "linear_attention"] + [r.choice(["linear_attention", "full_attention"]) for _ in range(c["num_hidden_layers"] - 2)]
+    r.shuffle(kinds)
+    if flip(r):
+        c["rope_parameters"] = dict(rope_type="default", rope_theta=None)
+    return c | dict(layer_types=kinds, attention_bias=flip(r), linear_allow_neg_eigval=flip(r), hidden_act=act(r))
+
+
+def falcon_mamba(r):
+    hidden = r.choice([4, 6, 10])
+    return dict(vocab_size=43, hidden_size=hidden, state_size=r.choice([1, 3, 5]), num_hidden_layers=r.choice([1, 2, 3]), expand=r.choice([1, 2, 3]),
+                conv_kernel=r.choice([2, 3, 4]), use_bias=flip(r), use_conv_bias=flip(r), time_step_rank=r.choice(["auto", 1, 3]),
+                mixer_rms_eps=r.choice([1e-6, 0.01]), tie_word_embeddings=flip(r), bos_token_id=1, eos_token_id=2)
+
+
+def nemotron_h(r):
+    heads = r.choice([1, 2, 3])
+    pattern = "".join(r.choice("M*") + r.choice(["", "-", "E", "E"]) for _ in range(r.choice([1, 2, 3])))
+    groups, n_group = r.choice([1, 2]), r.choice([1, 2])
+    kept = r.randint(1, n_group)
+    n = n_group * r.choice([2, 3])
+    return dict(vocab_size=43, hidden_size=heads * r.choice([4, 5]), num_attention_heads=heads, num_key_value_heads=r.choice([1, heads]), head_dim=r.choice([4, 6]),
+                intermediate_size=r.choice([5, 12]), hybrid_override_pattern=pattern, ssm_state_size=r.choice([3, 5]), mamba_num_heads=2 * heads * groups,
+                mamba_head_dim=r.choice([3, 4]), n_groups=groups, conv_kernel=r.choice([2, 4]), chunk_size=4, mlp_bias=flip(r), use_conv_bias=flip(r),
+                n_routed_experts=n, n_group=n_group, topk_group=kept, num_experts_per_tok=r.randint(1, kept * n // n_group), moe_intermediate_size=r.choice([3, 7]),
+                moe_shared_expert_intermediate_size=r.choice([4, 9]), routed_scaling_factor=r.choice([1.0, 2.5]), norm_topk_prob=flip(r), bos_token_id=1, eos_token_id=2)
+
+
+def sarvam_moe(r):
+    c = rope(r, shape(r), ("default", "default", "linear", "yarn"))
+    c.setdefault("head_dim", c["_d"])
+    groups = r.choice([1, 1, 2, 3])
+    kept = r.randint(1, groups)
+    n = groups * r.choice([2, 3])
+    return c | dict(n_routed_experts=n, n_group=groups, topk_group=kept, num_experts_per_tok=r.randint(1, kept * n // groups), moe_intermediate_size=r.choice([3, 7]),
+                    n_shared_experts=r.choice([1, 2]), norm_topk_prob=flip(r), routed_scaling_factor=r.choice([1.0, 2.5]), attention_bias=flip(r), use_qk_norm=flip(r),
+                    first_k_dense_replace=r.randint(0, c["num_hidden_layers"]))
+
+
 FAMILIES = {
     "gemma4_text": ("Gemma4TextConfig", gemma4), "gemma4_unified_text": ("Gemma4UnifiedTextConfig", lambda r: gemma4(r, True)),
     "llama4_text": ("Llama4TextConfig", llama4),
+    "olmo_hybrid": ("OlmoHybridConfig", olmo_hybrid), "falcon_mamba": ("FalconMambaConfig", falcon_mamba), "nemotron_h": ("NemotronHConfig", nemotron_h),
+    "sarvam_moe": ("SarvamMoEConfig", sarvam_moe),
+    "qwen3_5_moe_text": ("Qwen3_5MoeTextConfig", qwen3_5_moe), "lfm2_moe": ("Lfm2MoeConfig", lfm2_moe),
+    "hunyuan_v1_moe": ("HunYuanMoEV1Config", hunyuan_v1_moe), "exaone_moe": ("ExaoneMoeConfig", exaone_moe),
     "gpt2": ("GPT2Config", gpt2), "llama": ("LlamaConfig", llama), "qwen2": ("Qwen2Config", qwen2), "qwen3": ("Qwen3Config", qwen3),
     "mistral": ("MistralConfig", mistral), "gpt_neox": ("GPTNeoXConfig", gpt_neox), "gpt_neo": ("GPTNeoConfig", gpt_neo), "gptj": ("GPTJConfig", gptj),
     "codegen": ("CodeGenConfig", codegen), "gemma": ("GemmaConfig", gemma), "gemma2": ("Gemma2Config", gemma2), "gemma3_text": ("Gemma3TextConfig", gemma3),
@@ -371,6 +464,10 @@ FAMILIES = {
     "mixtral": ("MixtralConfig", mixtral), "qwen3_moe": ("Qwen3MoeConfig", qwen3_moe), "olmoe": ("OlmoeConfig", olmoe), "gpt_oss": ("GptOssConfig", gpt_oss),
     "deepseek_v2": ("DeepseekV2Config", deepseek_v2), "deepseek_v3": ("DeepseekV3Config", deepseek_v3),
 }
+
+
+# Of these some layers mix by a state.
+STATEFUL = ("qwen3_5_moe_text", "lfm2_moe", "olmo_hybrid", "falcon_mamba", "nemotron_h")
 
 
 # ---- one case
@@ -385,10 +482,13 @@ def watch_choices(model, config, margins):
     def hook(module, inputs, _):
         logits = torch.nn.functional.linear(inputs[0].reshape(-1, inputs[0].shape[-1]).double(), module.weight.double(),
                                             None if getattr(module, "bias", None) is None else module.bias.double())
-        margins.append(closest(config, logits, getattr(module, "e_score_correction_bias", None)))
+        margins.append(closest(config, logits, getattr(around.get(module, module), "e_score_correction_bias",
+                                                       getattr(around.get(module, module), "expert_bias", None))))
 
+    around = {getattr(module, "gate", None): module for module in model.modules() if hasattr(module, "expert_bias")}
     for name, module in model.named_modules():
-        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate", ".router.proj", ".feed_forward.router")) and module.weight.shape[0] == count:
+        if name.endswith((".mlp.gate", ".mlp.router", ".block_sparse_moe.gate", ".feed_forward.gate", ".mlp.gate.wg", ".mixer.gate", ".router.proj", ".feed_forward.router")) \
+                and hasattr(module, "weight") and module.weight.shape[0] == count:
             module.register_forward_hook(hook)
 
 
@@ -402,20 +502,21 @@ def case(cli, family, seed, folder):
         config = getattr(transformers, config_class)(**settings)
         config._attn_implementation = config._experts_implementation = "eager"
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().double()
-        drawn(model, seed, gain_around=0.0 if family.startswith("gemma") and not family.startswith("gemma4") else 0.7)
+        drawn(model, seed, gain_around=0.0 if family.startswith(("gemma", "qwen3_5")) and not family.startswith("gemma4") else 0.7,
+              size=1.0 if family in STATEFUL else 1.6)
         length = r.randint(2, 24)
         ids = [r.randrange(config.vocab_size) for _ in range(length)]
         margins = []
         if taken_of(config):
             watch_choices(model, config, margins)
         with torch.no_grad():
-            out = model(torch.tensor([ids]), output_attentions=True, use_cache=False)
+            out = model(torch.tensor([ids]), use_cache=False, **(dict() if family == "falcon_mamba" else dict(output_attentions=True)))
     except Exception as failed:
         return "no model", f"{type(failed).__name__}: {str(failed).splitlines()[0]}"
     if not torch.isfinite(out.logits).all():
         return "no model", "logits are not finite"
     torch.set_default_dtype(torch.float32)
-    model.float().save_pretrained(folder)
+    model.float().save_pretrained(folder, save_original_format=flip(r))  # experts one by one, as published, or in one tensor
     # Weights are drawn in float32, so that both compute with the same numbers.
     done = subprocess.run([cli, "capture", "-m", str(folder), "--ids", ",".join(map(str, ids)), "--no-bos", "--sites", "logits", "-o", str(folder / "found.safetensors")],
                           capture_output=True, text=True)
@@ -427,7 +528,10 @@ def case(cli, family, seed, folder):
     expected = out.logits[0].numpy()
     off = float(np.abs(logits - expected).max() / max(1, np.abs(expected).max()))
     worst = 0.0
-    for layer, pattern in enumerate(out.attentions):
+    blocks = [kind for kind in getattr(config, "layer_types", None) or [] if kind not in ("mlp", "moe")]
+    attending = [layer for layer, kind in enumerate(blocks) if kind == "full_attention"]
+    for at, pattern in enumerate(getattr(out, "attentions", None) or ()):
+        layer = attending[at] if family in STATEFUL else at
         own = found[f"blocks.{layer}.attn.hook_pattern"].reshape(pattern[0].shape)
         worst = max(worst, float(np.abs(own - pattern[0].numpy()).max()))
     words = f"logits {off:.2g}, patterns {worst:.2g}"

@@ -49,7 +49,7 @@ def drawn(model, seed, gain_around, size=1.6):
                 buffer.copy_(torch.tensor(0.37 if name.endswith("beta") else -1e-4, dtype=torch.float64))
             if name.endswith(".layer_scalar"):
                 buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float32) + 0.5)
-            if name.endswith(".e_score_correction_bias"):
+            if name.endswith((".e_score_correction_bias", ".expert_bias")):
                 buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float32))
 
 
@@ -88,6 +88,13 @@ def published(name, key, value):
         key, name = key.replace(".mlp.router.", ".mlp.gate."), "mixtral"
     if name.startswith("ernie4_5_moe"):
         key = key.replace("mlp.gate.moe_statics", "mlp.moe_statics")
+    if name.endswith("-today") or name == "qwen3_5_moe":
+        return [(key, value)]
+    if name == "exaone_moe":
+        key = key.replace("mlp.gate.e_score", "mlp.e_score")
+    if name == "lfm2_moe" and ".feed_forward.experts." in key:
+        return [(own.replace(".block_sparse_moe.", ".feed_forward."), part)
+                for own, part in published("mixtral", key.replace(".feed_forward.", ".mlp."), value)]
     if name == "qwen3_vl_moe" and ".mlp.experts." in key:
         return [(key, value.transpose(1, 2).contiguous())]
     if name.startswith("granitemoe"):
@@ -96,7 +103,29 @@ def published(name, key, value):
             key = key.replace("block_sparse_moe." + theirs, "block_sparse_moe." + ours)
         return [(key, value)]
     if name.startswith("nemotron_h"):
-        return [(key.replace("model.", "backbone.", 1), value)]
+        key = key.replace("model.", "backbone.", 1)
+        if ".mixer.experts." not in key:
+            return [(key, value)]
+        at, part = key.rsplit(".", 1)
+        return [(f"{at}.{e}.{part}.weight", own) for e, own in enumerate(value)]
+    if name == "olmo_hybrid-older":
+        if "conv1d" in key:
+            return [(key.replace("conv1d", f"{part}_conv1d"), own.contiguous()) for part, own in zip("qkv", value.split([12, 12, 24]))]
+        if ".2." not in key:  # the last layer attends
+            for today, theirs in (("input_layernorm", "attention_layer_norm"), ("post_attention_layernorm", "feedforward_layer_norm")):
+                key = key.replace(today, theirs)
+        return [(key, value)]
+    if name == "olmo_hybrid-saved":
+        if "conv1d" in key:
+            return [(key.replace("conv1d", f"{part}_conv1d"), own.contiguous()) for part, own in zip("qkv", value.chunk(3))]
+        return [(key.replace("input_layernorm", "attention_layer_norm").replace(
+            "post_attention_layernorm", "feedforward_layer_norm"), value)]
+    if name == "sarvam_moe-older":
+        for today, theirs in (("embed_tokens", "word_embeddings"), ("self_attn.o_proj", "attention.dense"),
+                              ("self_attn.q_norm", "attention.query_layernorm"),
+                              ("self_attn.k_norm", "attention.key_layernorm"),
+                              ("gate.e_score_correction_bias", "gate.expert_bias")):
+            key = key.replace(today, theirs)
     if name.startswith("jamba") and ".feed_forward.experts." in key:
         return [(own.replace(".mlp.", ".feed_forward."), part)
                 for own, part in published("qwen3_moe", key.replace(".feed_forward.", ".mlp."), value)]
@@ -155,9 +184,9 @@ def closest(config, logits, correction):
         return min(gap(logits, 1), gap(logits, 2), *(float(x.min()) for x in off))
     if config.model_type == "ernie4_5_moe":
         return gap(logits.softmax(-1) + correction, config.num_experts_per_tok)
-    if config.model_type in ("afmoe", "minimax_m2"):
-        return gap(logits.sigmoid() + correction, config.num_experts_per_tok)
-    if getattr(config, "n_routed_experts", None) is None:
+    if config.model_type in ("afmoe", "minimax_m2", "lfm2_moe"):
+        return gap(logits.sigmoid() + (0 if correction is None else correction), config.num_experts_per_tok)
+    if getattr(config, "n_routed_experts", None) is None and config.model_type != "exaone_moe":
         return gap(logits, taken_of(config))
     by = logits.softmax(-1) if correction is None else logits.sigmoid() + correction
     if (config.n_group or 1) == 1:
@@ -190,9 +219,10 @@ def watch_routers(model, config, seen):
     for name, module in model.named_modules():
         if name.endswith(".router.proj"):
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), None))
-        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router")) \
+        if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router", ".feed_forward.gate", ".mlp.gate.wg", ".mixer.gate")) \
                 and hasattr(module, "weight") and module.weight.shape[0] == count:
-            around = model.get_submodule(name.rsplit(".mlp.", 1)[0] + ".mlp") if ".mlp." in name else module
+            inside = next((part for part in (".mlp", ".feed_forward") if part + "." in name), None)
+            around = model.get_submodule(name.rsplit(inside + ".", 1)[0] + inside) if inside else module
             added = getattr(around, "expert_bias", getattr(around, "e_score_correction_bias", None))
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), added))
 
@@ -224,7 +254,7 @@ def in_doubles(module):
 
 
 # Some layers mix tokens by a state, others attend.
-DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_next")  # … by the gated delta rule
+DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
 CONVOLUTIONS = ("lfm2", "lfm2_moe")  # … a short convolution
 HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h") + DELTAS + CONVOLUTIONS
 
@@ -241,7 +271,7 @@ def mixes_by_state(config, layer):
 def mixing_layers(config):
     """The layers of the library that begin a block here: of Nemotron-H an MLP is one by itself, here part of the block."""
     count = config.get_text_config().num_hidden_layers
-    return [i for i in range(count) if config.model_type != "nemotron_h" or config.layer_types[i] != "mlp"]
+    return [i for i in range(count) if config.model_type != "nemotron_h" or config.layer_types[i] not in ("mlp", "moe")]
 
 
 def watch_states(model, seen, streams):
@@ -361,7 +391,7 @@ def expected_states(config, seen):
     for layer, states in seen.items():
         layer = mixing_layers(config).index(layer)
         x, delta, _, b, c = states
-        channels = config.model_type in ("mamba", "jamba")
+        channels = config.model_type in ("mamba", "falcon_mamba", "jamba")
         if config.model_type in HYBRIDS:
             count = config.num_attention_heads
         else:
@@ -409,7 +439,7 @@ def make(name):
             if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     hybrid = config.model_type in HYBRIDS
-    state_space, states, streams = name.startswith("mamba") or hybrid, {}, {}
+    state_space, states, streams = name.startswith(("mamba", "falcon_mamba")) or hybrid, {}, {}
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next")) and not name.startswith("gemma4") else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
@@ -463,6 +493,10 @@ def make(name):
         for today, published_so in (("num_hidden_layers", "num_layers"), ("rms_norm_eps", "layer_norm_epsilon"),
                                     ("hidden_act", "activation_function")):
             written[published_so] = written.pop(today)
+    if name == "sarvam_moe-older":
+        for today, theirs in (("n_routed_experts", "num_experts"), ("n_shared_experts", "num_shared_experts"),
+                              ("attention_bias", "use_qkv_bias")):
+            written[theirs] = written.pop(today)
     if name == "nemotron_h-bare":
         written["hybrid_override_pattern"] = config.hybrid_override_pattern
         del written["layers_block_type"]
@@ -475,7 +509,7 @@ def make(name):
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", "layer_scalar")) or ".act_fn." in key):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", ".expert_bias", "layer_scalar")) or ".act_fn." in key):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.
@@ -484,6 +518,10 @@ def make(name):
             continue
         for own, tensor in published(name, key, value.detach()):
             weights[own] = tensor.numpy().astype("<f4")
+    if name == "sarvam_moe-older":
+        for key in [key for key in weights if key.endswith("self_attn.q_proj.weight")]:
+            parts = [weights.pop(key.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
+            weights[key.replace("self_attn.q_proj", "attention.query_key_value")] = np.concatenate(parts)
     write_safetensors(folder / "model.safetensors", as_published(name, weights))
     f4 = lambda tensor: tensor.numpy().astype("<f4")
     expected = {"tokens": np.asarray(TEXT, "<i4"), "greedy": np.asarray(chosen[len(TEXT):], "<i4"),
@@ -501,6 +539,7 @@ def make(name):
             expected[f"blocks.{block}.attn.hook_pattern"] = f4(pattern_of(name, out.attentions[of][0]))
         expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer])
     for layer, logits in logits_of_routers.items():
+        layer = mixing_layers(config).index(layer - 1) if config.model_type == "nemotron_h" else layer
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)
     write_safetensors(folder / "expected.safetensors", expected)
     print(name, sum(file.stat().st_size for file in folder.iterdir()), "bytes, logits to", float(out.logits.abs().max()))

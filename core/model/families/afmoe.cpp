@@ -31,15 +31,10 @@ void afmoe_keys(ConfigMap& keys, ModelConfig& c) {
     for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_turns.push_back(c.window(layer) > 0);
   ExpertConfig& e = c.experts;
   expert_keys(keys, c, {.count_too = "", .usual_count = 64, .usual_per_token = 6, .usual_width = 1408});
-  int dense = 0, shared = e.width > 0 ? e.shared_width / e.width : 0;
-  for (int layer = 0; layer < c.dims.layers && !e.at(layer); ++layer) ++dense;
-  keys.integer("num_dense_layers", dense, 0, config_limits::layers, 1);
+  int shared = e.width > 0 ? e.shared_width / e.width : 0;
+  first_layers_dense(keys, c, "num_dense_layers", 1);
   keys.integer("num_shared_experts", shared, 0, 64, 2);
   e.shared_width = shared * e.width;
-  if (keys.reading() && dense > 0) {
-    for (int layer = 0; layer < c.dims.layers; ++layer) e.layers.push_back(layer >= dense);
-    if (!e.anywhere()) c.dims.experts = 0;
-  }
   keys.number("route_scale", e.scale, -1e6, 1e6, 1);
   e.score = RouterScore::sigmoid;
   e.correction = e.renormalized = true;

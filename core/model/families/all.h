@@ -41,6 +41,7 @@
   X(helium)                   \
   X(exaone)                   \
   X(exaone4)                  \
+  X(exaone_moe)               \
   X(arcee)                    \
   X(nemotron)                 \
   X(jais2)                    \
@@ -55,6 +56,7 @@
   X(cwm)                      \
   X(vaultgemma)               \
   X(hunyuan_v1_dense)         \
+  X(hunyuan_v1_moe)           \
   X(nanochat)                 \
   X(hyperclovax)              \
   X(modernbert_decoder)       \
@@ -78,8 +80,13 @@
   X(qwen3_5_text)             \
   X(qwen3_next)               \
   X(qwen3_5)                  \
+  X(qwen3_5_moe_text)         \
+  X(qwen3_5_moe)              \
   X(lfm2)                     \
+  X(lfm2_moe)                 \
+  X(olmo_hybrid)              \
   X(solar_open)               \
+  X(sarvam_moe)               \
   X(minimax_m2)               \
   X(minicpm3)                 \
   X(gemma3)                   \
@@ -106,6 +113,7 @@
   X(qwen2_audio)              \
   X(mamba)                    \
   X(mamba2)                   \
+  X(falcon_mamba)             \
   X(granitemoehybrid)         \
   X(bamba)                    \
   X(jamba)                    \

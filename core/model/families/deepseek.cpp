@@ -50,20 +50,20 @@ void deepseek_experts(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usua
   if (!e.anywhere()) dense = c.dims.layers;
   keys.integer("first_k_dense_replace", dense, 0, limit::layers, usual.dense_layers);
   // What says how experts are chosen changes nothing where no layer has any.
-  const bool none = keys.reading() && keys.json().null("n_routed_experts");
+  const bool none = keys.reading() && keys.json().null(usual.count_key);
   if (none || dense >= c.dims.layers) {
-    if (keys.reading()) (void)keys.json().has("n_routed_experts");
+    if (keys.reading()) (void)keys.json().has(usual.count_key);
     return;
   }
   expert_keys(keys, c,
-              {.count = "n_routed_experts",
+              {.count = usual.count_key,
                .count_too = "",
                .usual_count = usual.experts,
                .usual_per_token = usual.per_token,
                .usual_width = usual.width});
   int shared = keys.reading() ? 0 : e.shared_width / e.width, step = 1;
-  if (!keys.reading() || !keys.json().null("n_shared_experts"))
-    keys.integer("n_shared_experts", shared, 0, 1024, usual.shared);
+  if (!keys.reading() || !keys.json().null(usual.shared_key))
+    keys.integer(usual.shared_key, shared, 0, 1024, usual.shared);
   keys.number("routed_scaling_factor", e.scale, 1e-6, 1e6, usual.scale);
   // Transformers does not look at it, DeepSeek's own code does: with 1 they agree.
   keys.integer("moe_layer_freq", step, 1, 1, 1);

@@ -13,6 +13,7 @@ namespace headscope {
 struct DeepseekUsual {
   int dense_layers = 0, experts = 0, per_token = 0, shared = 0, width = 0;
   double scale = 1;
+  std::string count_key = "n_routed_experts", shared_key = "n_shared_experts";
 };
 void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual);
 /// The first layers have one MLP for all tokens, the others experts, some of which take every token.

@@ -2,10 +2,23 @@
 // 2025): norms behind attention and MLP only, queries and keys normalised head by head; where some layers have a
 // window, the others are not rotated.
 
+#include "core/model/families/exaone4.h"
+
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
 
 namespace headscope {
+
+void exaone4_windows(ConfigMap& keys, ModelConfig& c) {
+  const bool windowed = keys.reading() ? !keys.json().null("sliding_window") : !c.layer_turns.empty();
+  if (windowed)
+    keys.windows_every(c, 4096, 4);
+  else if (keys.reading())
+    (void)keys.json().has("layer_types");  // all alike
+  else
+    keys.optional("sliding_window", 0);
+  if (keys.reading() && windowed)
+    for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_turns.push_back(c.window(layer) > 0);
+}
 
 namespace {
 void exaone4_keys(ConfigMap& keys, ModelConfig& c) {
@@ -16,15 +29,7 @@ void exaone4_keys(ConfigMap& keys, ModelConfig& c) {
   keys.rotary(c, 10000);
   keys.gated_mlp("hidden_act", c, "silu");
   c.bias = BiasSet::none();
-  const bool windowed = keys.reading() ? !keys.json().null("sliding_window") : !c.layer_turns.empty();
-  if (windowed)
-    keys.windows_every(c, 4096, 4);
-  else if (keys.reading())
-    (void)keys.json().has("layer_types");  // all alike
-  else
-    keys.optional("sliding_window", 0);
-  if (keys.reading() && windowed)
-    for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_turns.push_back(c.window(layer) > 0);
+  exaone4_windows(keys, c);
   keys.ends(c, false);
 }
 

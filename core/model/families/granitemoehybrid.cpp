@@ -12,11 +12,12 @@ namespace {
 constexpr const char* positions_key = "position_embedding_type";
 
 void granitemoehybrid_keys(ConfigMap& keys, ModelConfig& c) {
+  const bool turns = c.position == PositionKind::rotary;  // before the next line says that it does
   granite_stream(keys, c);
   keys.biases(c, "attention_bias");
   if (keys.reading()) {
     if (keys.json().text(positions_key, "") != "rope") c.position = PositionKind::none, c.rotary = {};
-  } else if (c.position == PositionKind::rotary) {
+  } else if (turns) {
     std::string rope = "rope";
     keys.text(positions_key, rope, rope);
   }

@@ -2,12 +2,11 @@
 // their rotation.
 
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
+#include "core/model/families/hunyuan.h"
 
 namespace headscope {
 
-namespace {
-void hunyuan_v1_dense_keys(ConfigMap& keys, ModelConfig& c) {
+void hunyuan_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   c.qk_norm = QkNorm::per_head;
@@ -19,19 +18,18 @@ void hunyuan_v1_dense_keys(ConfigMap& keys, ModelConfig& c) {
   keys.ends(c, false);
 }
 
-WeightNames hunyuan_v1_dense_names(const ModelConfig&) {
+WeightNames hunyuan_names(const ModelConfig&) {
   WeightNames names;
   names.q_norm = "self_attn.query_layernorm";
   names.k_norm = "self_attn.key_layernorm";
   return names;
 }
-}  // namespace
 
 Family hunyuan_v1_dense_family();  // declared with all others in family.cpp
 Family hunyuan_v1_dense_family() {
   return usual_family("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM",
-                      to_say("as llama, queries and keys normalised by head behind their rotation"),
-                      &hunyuan_v1_dense_keys, &hunyuan_v1_dense_names);
+                      to_say("as llama, queries and keys normalised by head behind their rotation"), &hunyuan_keys,
+                      &hunyuan_names);
 }
 
 }  // namespace headscope

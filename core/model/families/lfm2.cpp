@@ -1,6 +1,8 @@
 // LFM2 (Liquid AI, LFM2 Technical Report, 2025): most layers are a gated convolution of a few tokens in place of
 // attention; queries and keys are normalised head by head.
 
+#include "core/model/families/lfm2.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,11 +59,9 @@ void lfm2_layers(ConfigMap& keys, ModelConfig& c) {
   settle_mixers(c, std::move(mixers));
 }
 
-void lfm2_keys(ConfigMap& keys, ModelConfig& c) {
-  const bool older = keys.reading() && keys.json().has("block_ff_dim");
-  keys.extents(c, {.mlp = older ? "block_ff_dim" : "intermediate_size"});
-  if (older) (void)keys.json().has("intermediate_size");
-  lfm2_width(keys, c);
+}  // namespace
+
+void lfm2_like(ConfigMap& keys, ModelConfig& c) {
   keys.norm(c, NormKind::rms_norm, "norm_eps", 1e-5);
   c.qk_norm = QkNorm::per_head;
   keys.rotary(c, 1e6);
@@ -69,6 +69,9 @@ void lfm2_keys(ConfigMap& keys, ModelConfig& c) {
   c.gated_mlp = true;
   c.bias = BiasSet::none();
   lfm2_layers(keys, c);
+}
+
+void lfm2_ends(ConfigMap& keys, ModelConfig& c) {
   keys.ends(c, true);
   if (keys.reading()) c.tied_embeddings = keys.json().flag("tie_embedding", c.tied_embeddings);
 }
@@ -81,6 +84,16 @@ WeightNames lfm2_names(const ModelConfig&) {
   names.state_space.in = "conv.in_proj", names.state_space.convolution = "conv.conv";
   names.state_space.out = "conv.out_proj";
   return names;
+}
+
+namespace {
+void lfm2_keys(ConfigMap& keys, ModelConfig& c) {
+  const bool older = keys.reading() && keys.json().has("block_ff_dim");
+  keys.extents(c, {.mlp = older ? "block_ff_dim" : "intermediate_size", .usual_kv_heads = 8});
+  if (older) (void)keys.json().has("intermediate_size");
+  lfm2_width(keys, c);
+  lfm2_like(keys, c);
+  lfm2_ends(keys, c);
 }
 }  // namespace
 

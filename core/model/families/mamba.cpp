@@ -16,6 +16,12 @@ namespace {
 /// Channels of the state space: a multiple of the width.
 void inner_width(ConfigMap& keys, ModelConfig& c) {
   ModelDims& d = c.dims;
+  // Of channels without heads the library takes it where a file has it.
+  if (keys.reading() && c.state_space->lane == StateSpaceConfig::Lane::channel &&
+      keys.json().has("intermediate_size")) {
+    (void)keys.json().has("expand");
+    return keys.integer("intermediate_size", d.d_inner, 1, limit::d_mlp);
+  }
   if (keys.reading()) {
     d.d_inner = static_cast<int>(keys.json().number("expand", 1e-3, 1024, 2) * d.d_model);
     if (d.d_inner < 1 || d.d_inner > limit::d_mlp)
@@ -79,8 +85,7 @@ WeightNames mamba_names(const ModelConfig&) {
   return names;
 }
 
-namespace {
-void channel_keys(ConfigMap& keys, ModelConfig& c) {
+void mamba_channel_keys(ConfigMap& keys, ModelConfig& c) {
   mamba_keys(keys, c, StateSpaceConfig::Lane::channel);
   step_rank(keys, c);
   if (!keys.reading()) return;
@@ -92,12 +97,11 @@ void channel_keys(ConfigMap& keys, ModelConfig& c) {
   d.kv_heads = d.heads;
   d.d_head = d.d_inner / d.heads;
 }
-}  // namespace
 
 Family mamba_family();  // declared with all others in family.cpp
 Family mamba_family() {
   return usual_family("mamba", "MambaForCausalLM", to_say("no attention: a selective state space of channels"),
-                      &channel_keys, &mamba_names);
+                      &mamba_channel_keys, &mamba_names);
 }
 
 }  // namespace headscope

@@ -1,6 +1,6 @@
 // Nemotron-H (NVIDIA, Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models, 2025): each layer
-// is one thing, a state space with heads (Mamba-2), attention without positions, or an MLP. Here a block is one that
-// mixes tokens and the MLP behind it, where one is: what both add to the stream is the same.
+// is one thing, a state space with heads (Mamba-2), attention without positions, an MLP, or experts. Here a block is
+// one that mixes tokens and the MLP behind it, where one is: what both add to the stream is the same.
 
 #include <fmt/format.h>
 
@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/base/words.h"
+#include "core/model/expert_keys.h"
+#include "core/model/families/deepseek.h"
 #include "core/model/families/hybrid.h"
 
 namespace headscope {
@@ -36,30 +38,34 @@ std::string read_pattern(const ConfigReader& json) {
   return pattern;
 }
 
-std::string written_pattern(const ModelDims& d) {
+std::string written_pattern(const ModelConfig& c) {
+  const ModelDims& d = c.dims;
   std::string pattern;
   for (int layer = 0; layer < d.layers; ++layer) {
     pattern += d.attends(layer) ? "*" : "M";
-    if (d.has_mlp(layer)) pattern += "-";
+    if (d.has_mlp(layer)) pattern += c.experts.at(layer) ? "E" : "-";
   }
   return pattern;
 }
 
-/// Blocks of the layers that are written in `pattern`: their mixers, and which have no MLP.
-std::vector<Mixer> blocks_of(const ConfigReader& json, const std::string& pattern, ModelDims& d) {
+/// Blocks of the layers that are written in `pattern`: their mixers, which have no MLP, and which have experts.
+std::vector<Mixer> blocks_of(const ConfigReader& json, const std::string& pattern, ModelConfig& c) {
+  ModelDims& d = c.dims;
   std::vector<Mixer> mixers;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const char kind = pattern[i];
     if (kind == 'M' || kind == '*') {
       mixers.push_back(kind == 'M' ? Mixer::state_space : Mixer::attention);
       d.bare.push_back(true);
-    } else if (kind == '-' && i > 0 && pattern[i - 1] != '-') {
+      c.experts.layers.push_back(false);
+    } else if ((kind == '-' || kind == 'E') && !mixers.empty() && d.bare.back()) {
       d.bare.back() = false;
+      c.experts.layers.back() = kind == 'E';
     } else {
-      throw json.error(pattern_key, "layers with a state (M), attention (*), and MLPs behind them (-)",
-                       kind == '-' ? fmt::format("an MLP as layer {}, with none of the others before it", i)
-                                   : fmt::format("\"{}\" as layer {}", kind, i),
-                       kind == 'E' ? "layers of experts alone are not read" : "");
+      throw json.error(pattern_key, "layers with a state (M), attention (*), and MLPs (-) or experts (E) behind them",
+                       kind == '-' || kind == 'E'
+                           ? fmt::format("an MLP as layer {}, with none of the others before it", i)
+                           : fmt::format("\"{}\" as layer {}", kind, i));
     }
   }
   if (mixers.empty() || mixers.size() > limit::layers)
@@ -78,19 +84,42 @@ void check_limits(ConfigMap& keys) {
                             fmt::format("[{}, {}]", asked.least_step, asked.most_step));
 }
 
+/// Experts as in DeepSeek V3, without a gate, and one of another width for all tokens.
+void nemotron_h_experts(ConfigMap& keys, ModelConfig& c) {
+  ExpertConfig& e = c.experts;
+  expert_keys(keys, c,
+              {.count = "n_routed_experts",
+               .count_too = "num_local_experts",
+               .usual_count = 8,
+               .usual_per_token = 2,
+               .usual_width = 7688});
+  keys.integer("moe_shared_expert_intermediate_size", e.shared_width, 1, limit::d_mlp, 7688);
+  keys.number("routed_scaling_factor", e.scale, 1e-6, 1e6, 1);
+  deepseek_router(keys, e, 1, 1, true);
+  e.own_bias = false;
+  if (!keys.reading()) return;
+  if (keys.json().has("moe_latent_size"))
+    throw keys.json().error("moe_latent_size", "null: experts that read the stream",
+                            std::to_string(keys.json().integer("moe_latent_size", 1, limit::d_model)),
+                            "experts between two matrices (LatentMoE) are not read");
+  if (const int shared = keys.json().integer("n_shared_experts", 0, 1024, 1); shared != 1)
+    throw keys.json().error("n_shared_experts", "1: the library has one expert for all tokens, whatever this says",
+                            std::to_string(shared));
+}
+
 void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
   ModelDims& d = c.dims;
   std::vector<Mixer> mixers;
   if (keys.reading()) {
     const std::string pattern = read_pattern(keys.json());
-    mixers = blocks_of(keys.json(), pattern, d);
+    mixers = blocks_of(keys.json(), pattern, c);
     if (const auto layers = static_cast<int>(pattern.size());
         keys.json().has("num_hidden_layers") && keys.json().integer("num_hidden_layers", 1, 1 << 16) != layers)
       throw keys.json().error("num_hidden_layers", fmt::format("{}, as {} names layers", layers, pattern_key),
                               std::to_string(keys.json().integer("num_hidden_layers", 1, 1 << 16)));
     c.state_space.emplace().lane = StateSpaceConfig::Lane::head;
   } else {
-    std::string pattern = written_pattern(d);
+    std::string pattern = written_pattern(c);
     keys.text(pattern_key, pattern, "");
   }
   keys.integer("num_attention_heads", d.heads, 1, limit::heads, 32);
@@ -108,7 +137,9 @@ void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
                               std::to_string(d.kv_heads));
     for (const char* of_others : {"n_routed_experts", "num_local_experts", "layer_types"})
       (void)keys.json().has(of_others);
+    if (std::ranges::count(c.experts.layers, true) == 0) c.experts.layers.clear();
   }
+  if (keys.reading() ? !c.experts.layers.empty() : c.experts.count > 0) nemotron_h_experts(keys, c);
   keys.norm(c, NormKind::rms_norm, "layer_norm_epsilon", 1e-5);
   keys.activation("mlp_hidden_act", c.activation, "relu2");
   c.position = PositionKind::none;
@@ -139,6 +170,7 @@ void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
   if (keys.reading()) {
     if (std::ranges::count(d.bare, true) == 0) d.bare.clear();
     if (std::ranges::count(d.bare, false) == 0 && !d.bare.empty()) d.bare.clear(), d.d_mlp = 0;
+    if (std::ranges::count(c.experts.layers, false) == 0) c.experts.layers.clear();
     check_lanes(keys, c, mixers, "mamba_num_heads", "n_groups");
     settle_mixers(c, std::move(mixers));
     if (!c.state_space) c.state_activation.reset();
@@ -154,6 +186,10 @@ WeightNames nemotron_h_names(const ModelConfig& c) {
   names.ln1 = "norm";
   names.q = "mixer.q_proj", names.k = "mixer.k_proj", names.v = "mixer.v_proj", names.o = "mixer.o_proj";
   names.up = "mixer.up_proj", names.down = "mixer.down_proj";
+  names.experts.router = "mixer.gate", names.experts.correction = "mixer.gate.e_score_correction_bias";
+  names.experts.expert = "mixer.experts.", names.experts.shared = "mixer.shared_experts.";
+  names.experts.gate_up_of_all = "mixer.experts.up_proj", names.experts.down_of_all = "mixer.experts.down_proj";
+  names.experts.rows = true;
   names.state_space = state_space_names("mixer.");
   names.final_norm = "norm_f";
   int stored = 0;

@@ -7,13 +7,14 @@
 
 namespace headscope {
 
-void qwen3_5_like(ConfigMap& keys, ModelConfig& c) {
+void qwen3_5_like(ConfigMap& keys, ModelConfig& c, int kv_heads, const std::string& mlp) {
+  const ConfigMap::Extents extents{.mlp = mlp, .usual_kv_heads = kv_heads};
   if (keys.reading() && !keys.json().has("head_dim")) {
     const ConfigReader filled = keys.json().with_defaults({{"head_dim", 256}});
     ConfigMap own(filled);
-    own.extents(c, {});
+    own.extents(c, extents);
   } else {
-    keys.extents(c, {});
+    keys.extents(c, extents);
   }
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   c.norm_gain_plus_one = true;
@@ -27,7 +28,7 @@ void qwen3_5_like(ConfigMap& keys, ModelConfig& c) {
 }
 
 void qwen3_5_keys(ConfigMap& keys, ModelConfig& c) {
-  qwen3_5_like(keys, c);
+  qwen3_5_like(keys, c, 4);
   keys.ends(c, false);
 }
 

@@ -9,7 +9,7 @@ namespace headscope {
 
 namespace {
 void qwen3_next_keys(ConfigMap& keys, ModelConfig& c) {
-  qwen3_5_like(keys, c);
+  qwen3_5_like(keys, c, 2);
   expert_keys(keys, c, {.usual_count = 512, .usual_per_token = 10, .usual_width = 512});
   keys.integer("shared_expert_intermediate_size", c.experts.shared_width, 1, config_limits::d_mlp, 512);
   c.experts.shared_gate = true;

@@ -1,5 +1,6 @@
 #include "core/model/families/usual.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace headscope {
@@ -27,6 +28,16 @@ WeightNames gpt2_names() {
   names.ln1 = "ln_1";
   names.final_norm = "ln_f";
   return names;
+}
+
+Family with_older_names(Family made, std::string mark, WeightNames (*older)(const ModelConfig& config)) {
+  made.read_weights = [today = made.read_weights, mark = std::move(mark), older](const WeightSource& source,
+                                                                                 const ModelConfig& config) {
+    const auto marked = [&](const std::string& name) { return name.find(mark) != std::string::npos; };
+    return std::ranges::any_of(source.names(), marked) ? read_usual_weights(source, config, older(config))
+                                                       : today(source, config);
+  };
+  return made;
 }
 
 Family usual_family(std::string model_type, std::string architecture, std::string summary,

@@ -13,6 +13,9 @@ namespace headscope {
 Family usual_family(std::string model_type, std::string architecture, std::string summary,
                     void (*map)(ConfigMap& keys, ModelConfig& config), WeightNames (*names)(const ModelConfig& config));
 
+/// The same, of which files where the name of some tensor has `mark` in it call tensors as `older` says.
+Family with_older_names(Family made, std::string mark, WeightNames (*older)(const ModelConfig& config));
+
 /// Llama's names, which most decoders took over.
 WeightNames usual_names(const ModelConfig&);
 
