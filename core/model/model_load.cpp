@@ -201,7 +201,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       Layer& made = parts->cross.emplace_back();
       (c.norms_sums() ? made.ln1_sum : made.ln1) =
           norm(across.ln1_gain, across.ln1_bias, width, index, "norm of cross-attention");
-      if (behind) made.ln1_post = norm(across.ln1_post_gain, {}, width, index, "norm behind cross-attention");
+      if (c.norms_behind(index))
+        made.ln1_post = norm(across.ln1_post_gain, {}, width, index, "norm behind cross-attention");
       made.qkv = {linear(across.q_weight, across.q_bias, "query projection of cross-attention"),
                   linear(across.k_weight, across.k_bias, "key projection of cross-attention"),
                   linear(across.v_weight, across.v_bias, "value projection of cross-attention")};
