@@ -154,6 +154,148 @@ void Implied(const Tile& lane, Index t, Rows keep, float* reach, float* row) {
   }
 }
 
+template <class D>
+HWY_INLINE hn::Vec<D> ExpOrZero(D d, hn::Vec<D> x) {
+  const auto least = hn::Set(d, -80.0f);
+  return hn::IfThenElseZero(hn::Ge(x, least), hn::Exp(d, hn::Max(x, least)));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> SeenOrZero(D d, hn::Vec<D> x) {
+  return hn::IfThenElseZero(hn::Ge(hn::Abs(x), hn::Set(d, 1e-35f)), x);
+}
+
+void Spread(const Bundle& in, Index n, const Factors& out) {
+  for (Index t = 0; t < n; ++t) {
+    float *keep = out.keep + t * in.depth, *write = out.write + t * in.depth, *read = out.read + t * in.depth;
+    const float* a = in.a;
+    for (Index lane = 0; lane < in.lanes; ++lane) {
+      const float *const b = in.b[t] + in.place[lane], *const c = in.c[t] + in.place[lane];
+      const float step = in.delta[t][lane];
+      Each(in.states, [&](auto d, Index i) HWY_ATTR {
+        const auto steps = hn::Set(d, step);
+        hn::StoreU(ExpOrZero(d, hn::Mul(steps, hn::LoadU(d, a + i))), d, keep + i);
+        hn::StoreU(hn::Mul(steps, hn::LoadU(d, b + i)), d, write + i);
+        hn::StoreU(hn::LoadU(d, c + i), d, read + i);
+      });
+      a += in.states, keep += in.states, write += in.states, read += in.states;
+    }
+  }
+}
+
+void Passed(const Bundle& in, const float* span, float* out) {
+  for (Index lane = 0, at = 0; lane < in.lanes; ++lane, at += in.states)
+    Each(in.states, [&](auto d, Index i) HWY_ATTR {
+      hn::StoreU(ExpOrZero(d, hn::Mul(hn::Set(d, span[lane]), hn::LoadU(d, in.a + at + i))), d, out + at + i);
+    });
+}
+
+using Whole = hn::ScalableTag<float>;
+
+void Since(const Factors& of, Index n, Index skip, Index depth, float* out) {
+  const Whole d;
+  for (Index k = 0; k < depth; k += static_cast<Index>(hn::Lanes(d))) {
+    auto left = hn::Set(d, 1.0f);
+    for (Index t = 0; t < n; ++t) {
+      left = SeenOrZero(d, hn::Mul(left, hn::LoadU(d, of.keep + t * depth + k)));
+      if (t >= skip)
+        hn::StoreU(SeenOrZero(d, hn::Mul(left, hn::LoadU(d, of.read + t * depth + k))), d,
+                   out + (t - skip) * depth + k);
+    }
+  }
+}
+
+void Until(const Factors& of, Index n, Index depth, float* out) {
+  const Whole d;
+  for (Index k = 0; k < depth; k += static_cast<Index>(hn::Lanes(d))) {
+    auto left = hn::Set(d, 1.0f);
+    for (Index s = n - 1; s >= 0; --s) {
+      hn::StoreU(SeenOrZero(d, hn::Mul(left, hn::LoadU(d, of.write + s * depth + k))), d, out + s * depth + k);
+      left = SeenOrZero(d, hn::Mul(left, hn::LoadU(d, of.keep + s * depth + k)));
+    }
+  }
+}
+
+// So many tokens at once, that decays are read once for all, and so many vectors of each as registers hold.
+constexpr int kTokens = 4, kVectors = HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 ? 4 : 2;
+
+template <int V>
+HWY_INLINE void Reach(const Factors& of, Index s, Index depth, Index k, hn::Vec<Whole> (&reach)[kTokens][V],
+                      float* partial) {
+  const Whole d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  const float *const write = of.write + s * depth + k, *const keep = of.keep + s * depth + k;
+  hn::Vec<Whole> sum[kTokens];
+#pragma GCC unroll 4
+  for (int r = 0; r < kTokens; ++r) sum[r] = hn::LoadU(d, partial + (r * leaf_tokens + s) * lanes);
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const auto in = hn::LoadU(d, write + v * lanes), kept = hn::LoadU(d, keep + v * lanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kTokens; ++r) {
+      sum[r] = hn::MulAdd(reach[r][v], in, sum[r]);
+      reach[r][v] = hn::Mul(reach[r][v], kept);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kTokens; ++r) hn::StoreU(sum[r], d, partial + (r * leaf_tokens + s) * lanes);
+}
+
+/// Tokens [t, t + kTokens) of n, V vectors from k on.
+template <int V>
+HWY_NOINLINE void AmongSome(const Factors& of, Index t, Index n, Index depth, Index k, float* partial) {
+  const Whole d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  hn::Vec<Whole> reach[kTokens][V];
+#pragma GCC unroll 4
+  for (int r = 0; r < kTokens; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) reach[r][v] = hn::Zero(d);
+#pragma GCC unroll 4
+  for (int r = kTokens - 1; r >= 0; --r) {
+    if (t + r >= n) continue;
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) reach[r][v] = hn::LoadU(d, of.read + (t + r) * depth + k + v * lanes);
+    Reach<V>(of, t + r, depth, k, reach, partial);
+  }
+  for (Index s = t - 1; s >= 0; --s) Reach<V>(of, s, depth, k, reach, partial);
+}
+
+void Among(const Factors& of, Index n, Index first, Index depth, float* partial) {
+  const auto lanes = static_cast<Index>(hn::Lanes(Whole()));
+  for (Index t = first / kTokens * kTokens; t < n; t += kTokens) {
+    float* const own = partial + t * leaf_tokens * lanes;
+    Index k = 0;
+    for (; k + kVectors * lanes <= depth; k += kVectors * lanes) AmongSome<kVectors>(of, t, n, depth, k, own);
+    for (; k < depth; k += lanes) AmongSome<1>(of, t, n, depth, k, own);
+  }
+}
+
+Index PartialSize() {
+  return leaf_tokens * leaf_tokens * static_cast<Index>(hn::Lanes(Whole()));
+}
+
+void Summed(const float* partial, Index t, float* row) {
+  const Whole d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  for (Index s = 0; s <= t; ++s)
+    row[s] = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, partial + (t * leaf_tokens + s) * lanes)));
+}
+
+void DecayRows(float* rows, Index n, Index depth, const float* factors) {
+  const Whole d;
+  for (Index r = 0; r < n; ++r, rows += depth)
+    for (Index k = 0; k < depth; k += static_cast<Index>(hn::Lanes(d)))
+      hn::StoreU(SeenOrZero(d, hn::Mul(hn::LoadU(d, rows + k), hn::LoadU(d, factors + k))), d, rows + k);
+}
+
+void DecayPanels(float* panels, Index n, Index depth, Index width, const float* factors) {
+  for (Index panel = 0; panel < n; ++panel)
+    for (Index k = 0; k < depth; ++k, panels += width)
+      Each(width, [&](auto d, Index j) HWY_ATTR {
+        hn::StoreU(SeenOrZero(d, hn::Mul(hn::LoadU(d, panels + j), hn::Set(d, factors[k]))), d, panels + j);
+      });
+}
+
 void Softplus(const float* x, const float* bias, Index n, float* out) {
   Each(n, [&](auto d, Index i) HWY_ATTR {
     const auto z = bias ? hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i)) : hn::LoadU(d, x + i);
@@ -186,6 +328,15 @@ HWY_EXPORT(Decays);
 HWY_EXPORT(Mix);
 HWY_EXPORT(Back);
 HWY_EXPORT(Implied);
+HWY_EXPORT(Spread);
+HWY_EXPORT(Passed);
+HWY_EXPORT(Since);
+HWY_EXPORT(Until);
+HWY_EXPORT(Among);
+HWY_EXPORT(PartialSize);
+HWY_EXPORT(Summed);
+HWY_EXPORT(DecayRows);
+HWY_EXPORT(DecayPanels);
 HWY_EXPORT(Softplus);
 HWY_EXPORT(SoftplusBack);
 HWY_EXPORT(MinusExp);
@@ -202,6 +353,33 @@ void back(const Tile& tile, Index n, Rows keep, const float* before, Rows h, Row
 }
 void implied(const Tile& lane, Index t, Rows keep, float* reach, float* row) {
   HWY_DYNAMIC_DISPATCH(Implied)(lane, t, keep, reach, row);
+}
+void spread(const Bundle& in, Index n, const Factors& out) {
+  HWY_DYNAMIC_DISPATCH(Spread)(in, n, out);
+}
+void passed(const Bundle& in, const float* span, float* out) {
+  HWY_DYNAMIC_DISPATCH(Passed)(in, span, out);
+}
+void since(const Factors& of, Index n, Index skip, Index depth, float* out) {
+  HWY_DYNAMIC_DISPATCH(Since)(of, n, skip, depth, out);
+}
+void until(const Factors& of, Index n, Index depth, float* out) {
+  HWY_DYNAMIC_DISPATCH(Until)(of, n, depth, out);
+}
+void among(const Factors& of, Index n, Index first, Index depth, float* partial) {
+  HWY_DYNAMIC_DISPATCH(Among)(of, n, first, depth, partial);
+}
+Index partial_size() {
+  return HWY_DYNAMIC_DISPATCH(PartialSize)();
+}
+void summed(const float* partial, Index t, float* row) {
+  HWY_DYNAMIC_DISPATCH(Summed)(partial, t, row);
+}
+void decay_rows(float* rows, Index n, Index depth, const float* factors) {
+  HWY_DYNAMIC_DISPATCH(DecayRows)(rows, n, depth, factors);
+}
+void decay_panels(float* panels, Index n, Index depth, Index width, const float* factors) {
+  HWY_DYNAMIC_DISPATCH(DecayPanels)(panels, n, depth, width, factors);
 }
 void softplus(const float* x, const float* bias, Index n, float* out) {
   HWY_DYNAMIC_DISPATCH(Softplus)(x, bias, n, out);

@@ -52,6 +52,42 @@ void back(const Tile& tile, Index n, Rows keep, const float* before, Rows h, Row
 /// α_ts of token t for s ≤ t of a lane, one of some width. `reach` (N): scratch.
 void implied(const Tile& lane, Index t, Rows keep, float* reach, float* row);
 
+// Means of α over lanes (state_means.cpp): every row of numbers below is `depth` long, those of a lane's N states
+// beside the next lane's, filled up with zeros to a multiple of depth_step.
+inline constexpr Index leaf_tokens = 16;  ///< most tokens at once
+inline constexpr Index depth_step = 16;   ///< whole vectors, whatever the processor
+
+/// Lanes of one text from some token on.
+struct Bundle {
+  Index lanes = 0, states = 0, depth = 0;
+  Rows delta, b, c;              ///< per token: (lanes), and what all groups have
+  const float* a = nullptr;      ///< (lanes, N)
+  const Index* place = nullptr;  ///< (lanes): where a lane's group begins in b and c
+};
+/// Per token exp(Δ a), Δ B and C.
+struct Factors {
+  float *keep, *write, *read;
+};
+
+/// Those of n tokens; decays below exp(−80) are 0.
+void spread(const Bundle& in, Index n, const Factors& out);
+/// exp(a · span), span (lanes); 0 below exp(−80).
+void passed(const Bundle& in, const float* span, float* out);
+/// C of each of n tokens, decayed since before the first of them: rows from `skip` on.
+void since(const Factors& of, Index n, Index skip, Index depth, float* out);
+/// Δ B of each of n tokens, decayed until the last of them.
+void until(const Factors& of, Index n, Index depth, float* out);
+/// Adds α_ts of n tokens among each other, t ≥ first, as vectors whose lanes are still to be summed, to
+/// partial_size() numbers.
+void among(const Factors& of, Index n, Index first, Index depth, float* partial);
+Index partial_size();
+/// Their sums: `row` (t + 1).
+void summed(const float* partial, Index t, float* row);
+/// Multiplies n rows by `factors`, or panels of `width` (depth, width) each number of depth by its own. What float32
+/// holds below 1e-35 becomes 0: it has few digits soon, and takes a processor long.
+void decay_rows(float* rows, Index n, Index depth, const float* factors);
+void decay_panels(float* panels, Index n, Index depth, Index width, const float* factors);
+
 /// ln(1 + e^z), z = x + bias (may be null); above 20 z itself.
 void softplus(const float* x, const float* bias, Index n, float* out);
 /// Its gradient dy ÷ (1 + e^−z).

@@ -54,6 +54,9 @@ LinearMixing::LinearMixing(const StateMixing& in)
       alpha([in](Index lane, Index first, const std::stop_token& stop) {
         return implied_attention(in, lane, first, stop);
       }),
+      mean([in](Index begin, Index end, Index first, const std::stop_token& stop, Tensor& out) {
+        mean_implied(in, begin, end, first, stop, out);
+      }),
       all([in](Backend& backend, const std::stop_token& stop) {
         StateMixing units = in;
         units.x = unit_vectors(in.x.dim(0), in.x.dim(1));
@@ -80,7 +83,10 @@ LinearMixing::LinearMixing(const ShortConvolution& in, const Tensor& passing)
     : x(in.x.reshape({in.x.dim(0), in.x.dim(1), 1})),
       offset(passing.defined() ? passing.reshape(x.shape()) : Tensor()),
       alpha([in](Index channel, Index first, const std::stop_token&) { return implied_attention(in, channel, first); }),
-      mean([in](Index begin, Index end, Index first) { return mean_implied(in, begin, end, first); }),
+      mean([in](Index begin, Index end, Index first, const std::stop_token&, Tensor& out) {
+        const Tensor all = mean_implied(in, begin, end, first);
+        std::ranges::copy(all.values(), out.mutable_values().begin());
+      }),
       all([in](Backend& backend, const std::stop_token&) { return implied_of_all(backend, in); }) {
   assert(in.lengths.size() <= 1);
 }
@@ -91,11 +97,8 @@ Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, Inde
   backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
     const auto head = Index{task};
     Tensor own = out.select(0, head);
-    if (in.mean && !stop.stop_requested()) {
-      const Tensor all = in.mean(head * each, (head + 1) * each, first);
-      std::ranges::copy(all.values(), own.mutable_values().begin());
-      return;
-    }
+    if (stop.stop_requested()) return;
+    if (in.mean) return in.mean(head * each, (head + 1) * each, first, stop, own);
     std::ranges::fill(own.mutable_values(), 0.0f);
     for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
       if (stop.stop_requested()) return;

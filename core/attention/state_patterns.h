@@ -21,8 +21,8 @@ struct LinearMixing {
   Tensor offset;  ///< (n, lanes, P): what passes by that is not made of x; undefined = 0
   /// The rows from `first` on of a lane's α, (n − first, n). No tape.
   std::function<Tensor(Index lane, Index first, const std::stop_token& stop)> alpha;
-  /// The mean of those of the lanes [begin, end), where that is quicker than one by one; may be empty.
-  std::function<Tensor(Index begin, Index end, Index first)> mean;
+  /// Writes the mean of those of the lanes [begin, end), where that is quicker than one by one; may be empty.
+  std::function<void(Index begin, Index end, Index first, const std::stop_token& stop, Tensor& out)> mean;
   /// α of all lanes, (n, lane, n), recorded.
   std::function<Tensor(Backend& backend, const std::stop_token& stop)> all;
 

@@ -1,0 +1,149 @@
+// Means of implied attention over lanes, which are found by products, against their definition in float64.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/attention/state_mixing.h"
+#include "core/attention/state_patterns.h"
+#include "core/base/error.h"
+#include "tests/support/random_tensor.h"
+
+namespace headscope::state_means_test {
+
+using testing::random_tensor;
+
+namespace {
+
+struct Shapes {
+  Index lanes, groups, states;
+  bool one_pace = false;
+  float pace = 1;   ///< times the usual decay
+  float step = -1;  ///< what softplus is taken of beside the random part: how long steps are
+};
+
+// Leaves have 16 tokens, products a depth of 256, vectors 4, 8 or 16 numbers.
+const Shapes all_shapes[] = {{1, 1, 16},
+                             {3, 1, 5},
+                             {20, 1, 16},
+                             {20, 4, 3},
+                             {6, 2, 9, true},
+                             {1, 1, 128, true},
+                             {2, 1, 300},
+                             {90, 3, 7, false, 0.02f},
+                             {4, 2, 4, false, 9},
+                             {3, 1, 6, true, 30},
+                             {5, 1, 4, false, 0.3f, 15}};
+
+StateMixing random_mixing(const Shapes& s, Index n, std::uint64_t seed) {
+  StateMixing in;
+  in.x = Tensor::zeros({n, s.lanes, 1});
+  // Slices of one product, as the model has them.
+  const Index part = s.groups * s.states;
+  const Tensor all = random_tensor({n, 2 * part + 1}, seed);
+  in.b = all.slice(1, 1, part + 1).reshape({n, s.groups, s.states});
+  in.c = all.slice(1, part + 1, 2 * part + 1).reshape({n, s.groups, s.states});
+  in.delta = random_tensor({n, s.lanes}, seed + 1);
+  in.a = random_tensor({s.lanes, s.one_pace ? 1 : s.states}, seed + 2);
+  for (float& step : in.delta.mutable_values()) step = std::log1p(std::exp(step + s.step));
+  for (float& a : in.a.mutable_values()) a = -s.pace * std::exp(0.7f * a);
+  return in;
+}
+
+/// Σ over lanes of α_ts ÷ their number, and of what its parts amount to without signs, those of large exponents more:
+/// an exponent in float32 errs by its size.
+struct Cell {
+  double mean = 0, size = 0;
+};
+Cell definition(const StateMixing& in, Index begin, Index end, Index t, Index s) {
+  Cell cell;
+  for (Index lane = begin; lane < end; ++lane) {
+    const Index group = lane / (in.x.dim(1) / in.b.dim(1));
+    double span = 0;
+    for (Index r = s + 1; r <= t; ++r) span += static_cast<double>(in.delta.at(r, lane));
+    for (Index i = 0; i < in.b.dim(2); ++i) {
+      const double exponent = static_cast<double>(in.a.at(lane, i % in.a.dim(1))) * span;
+      const double part = static_cast<double>(in.c.at(t, group, i)) * static_cast<double>(in.b.at(s, group, i)) *
+                          static_cast<double>(in.delta.at(s, lane)) * std::exp(exponent);
+      cell.mean += part / static_cast<double>(end - begin);
+      cell.size += std::abs(part) * (1 - exponent / 8) / static_cast<double>(end - begin);
+    }
+  }
+  return cell;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor left = a.packed(), right = b.packed();
+  return left.shape() == right.shape() && std::ranges::equal(left.values(), right.values());
+}
+
+StateMixing until(const StateMixing& in, Index end) {
+  StateMixing out = in;
+  for (Tensor* each : {&out.x, &out.delta, &out.b, &out.c}) *each = each->slice(0, 0, end);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the mean of lanes' implied attention is its definition, at every edge of leaves and nodes") {
+  std::uint64_t seed = 1;
+  for (const Shapes& shapes : all_shapes) {
+    CAPTURE(shapes.lanes);
+    CAPTURE(shapes.states);
+    const Index most = shapes.lanes * shapes.states > 600 ? 70 : 150;
+    const StateMixing in = random_mixing(shapes, most, seed += 10);
+    const Index begin = shapes.lanes / 3, end = shapes.lanes;
+    const Tensor map = mean_implied(in, begin, end);
+    REQUIRE(map.shape() == Shape({most, most}));
+    double worst = 0;
+    for (Index t = 0; t < most; ++t)
+      for (Index s = 0; s < most; ++s) {
+        const auto is = static_cast<double>(map.at(t, s));
+        if (s > t) {
+          CHECK(is == 0);
+          continue;
+        }
+        const Cell right = definition(in, begin, end, t, s);
+        worst = std::max(worst, std::abs(is - right.mean) / (right.size + 1e-28));
+      }
+    CHECK(worst < 1e-6);
+  }
+}
+
+TEST_CASE("rows of a mean have the same bits whatever comes before and after them, and however many threads") {
+  for (const Shapes& shapes : {Shapes{20, 2, 16}, Shapes{3, 1, 5}, Shapes{2, 1, 128, true}}) {
+    const Index most = 150;
+    const StateMixing in = random_mixing(shapes, most, 5);
+    const Tensor map = mean_implied(in, 0, shapes.lanes);
+    for (const Index first : {1, 7, 16, 31, 33, 64, 100, 128, 149, 150})
+      CHECK(same_bits(mean_implied(in, 0, shapes.lanes, first), map.slice(0, first, most)));
+    for (Index n = 1; n < most; n += n < 70 ? 1 : 9) {
+      CAPTURE(n);
+      const StateMixing text = until(in, n);
+      CHECK(same_bits(mean_implied(text, 0, shapes.lanes), map.slice(0, 0, n).slice(1, 0, n)));
+      CHECK(same_bits(mean_implied(text, 0, shapes.lanes, n / 2), map.slice(0, n / 2, n).slice(1, 0, n)));
+      CHECK(same_bits(mean_implied(text, 0, shapes.lanes, n - 1), map.slice(0, n - 1, n).slice(1, 0, n)));
+    }
+    Backend one(1), three(3);
+    const Tensor patterns = mean_patterns(one, in, shapes.lanes == 20 ? 4 : 1, 3);
+    CHECK(same_bits(mean_patterns(three, in, shapes.lanes == 20 ? 4 : 1, 3), patterns));
+    CHECK(same_bits(patterns.select(0, 0), mean_implied(in, 0, shapes.lanes == 20 ? 5 : shapes.lanes, 3)));
+  }
+}
+
+TEST_CASE("means of lanes: what has all gone is exactly 0, long steps stay finite, and who stops it is told") {
+  StateMixing in = random_mixing({4, 1, 4}, 100, 3);
+  in.a = Tensor::full({4, 4}, -30);
+  in.delta = Tensor::full({100, 4}, 20);
+  const Tensor map = mean_implied(in, 0, 4);
+  for (Index t = 0; t < 100; ++t) {
+    CHECK(map.at(t, t) != 0);
+    for (Index s = 0; s < t; ++s) CHECK(map.at(t, s) == 0);
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(mean_implied(in, 0, 4, 0, stop.get_token()), Cancelled);
+}
+
+}  // namespace headscope::state_means_test
