@@ -121,7 +121,8 @@ void read_state_space(WeightReader& reader, const std::string& at, const StateSp
       kernel_of = kernel.reshape({channels, s.convolution});
     });
   };
-  if (!names.q_convolution.empty() && reader.contains(at + names.q_convolution + ".weight")) {
+  if (!names.q_convolution.empty() && !reader.contains(at + names.convolution + ".weight") &&
+      reader.contains(at + names.q_convolution + ".weight")) {
     const auto parts = [&](Index of_q, Index of_k) {
       Tensor q, k, v;
       convolution(names.q_convolution, of_q, q), convolution(names.k_convolution, of_k, k);

@@ -30,6 +30,8 @@ class NewWeights final : public WeightSource {
   Tensor take(const std::string& name, const Shape& shape) const override {
     const auto known = std::ranges::find(made_, name, &Parameter::name);  // both stacks may read one embedding
     if (known != made_.end()) return known->value;
+    if (like_ && like_->contains(name))
+      (void)like_->take(name, shape);  // of another shape it is the reader that asks on
     made_.push_back({name, Tensor::zeros(shape)});
     return made_.back().value;
   }

@@ -2,7 +2,6 @@
 // norms and at rates up to 2; the others are OLMo 3's attention, with norms behind, and of published models without
 // positions.
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,15 +90,19 @@ WeightNames olmo_hybrid_names(const ModelConfig&) {
 /// Files as published call norms before attention and MLP otherwise. What the library writes calls so every norm that
 /// it calls post_attention_layernorm, those behind attention too.
 RawWeights olmo_hybrid_weights(const WeightSource& source, const ModelConfig& c) {
-  const std::vector<std::string> all = source.names();
-  const auto there = [&](const char* part) {
-    return std::ranges::any_of(all, [&](const std::string& name) { return name.find(part) != std::string::npos; });
+  const auto there = [&](int layer, const std::string& norm) {
+    const std::string name = "layers." + std::to_string(layer) + "." + norm + ".weight";
+    return source.contains(name) || source.contains("model." + name);
   };
   WeightNames names = olmo_hybrid_names(c);
-  if (there("attention_layer_norm")) {
-    names.ln1 = "attention_layer_norm";
-    names.ln2 = "feedforward_layer_norm";
-    if (!there("post_attention_layernorm")) names.ln1_post = names.ln2;
+  for (int layer = 0; layer < c.dims.layers; ++layer) {
+    if (c.dims.attends(layer)) {
+      if (!there(layer, names.ln1_post) && there(layer, "feedforward_layer_norm"))
+        names.ln1_post = "feedforward_layer_norm";
+    } else if (!there(layer, names.ln1) && there(layer, "attention_layer_norm")) {
+      names.ln1 = "attention_layer_norm";
+      names.ln2 = "feedforward_layer_norm";
+    }
   }
   return read_usual_weights(source, c, names);
 }

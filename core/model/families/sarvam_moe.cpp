@@ -62,7 +62,7 @@ Family sarvam_moe_family() {
       usual_family("sarvam_moe", "Glm4MoeForCausalLM",
                    to_say("queries and keys normalised head by head, each token through a few of many MLPs"),
                    &sarvam_moe_keys, &sarvam_moe_names),
-      "word_embeddings", &sarvam_moe_published);
+      "word_embeddings.weight", "embed_tokens.weight", &sarvam_moe_published);
 }
 
 }  // namespace headscope

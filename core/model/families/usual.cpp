@@ -1,6 +1,5 @@
 #include "core/model/families/usual.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace headscope {
@@ -30,12 +29,14 @@ WeightNames gpt2_names() {
   return names;
 }
 
-Family with_older_names(Family made, std::string mark, WeightNames (*older)(const ModelConfig& config)) {
-  made.read_weights = [today = made.read_weights, mark = std::move(mark), older](const WeightSource& source,
-                                                                                 const ModelConfig& config) {
-    const auto marked = [&](const std::string& name) { return name.find(mark) != std::string::npos; };
-    return std::ranges::any_of(source.names(), marked) ? read_usual_weights(source, config, older(config))
-                                                       : today(source, config);
+Family with_older_names(Family made, std::string older, std::string newer,
+                        WeightNames (*names)(const ModelConfig& config)) {
+  made.read_weights = [today = made.read_weights, older = std::move(older), newer = std::move(newer), names](
+                          const WeightSource& source, const ModelConfig& config) {
+    const auto there = [&](const std::string& name) {
+      return source.contains(name) || source.contains("model." + name);
+    };
+    return there(older) && !there(newer) ? read_usual_weights(source, config, names(config)) : today(source, config);
   };
   return made;
 }

@@ -13,8 +13,10 @@ namespace headscope {
 Family usual_family(std::string model_type, std::string architecture, std::string summary,
                     void (*map)(ConfigMap& keys, ModelConfig& config), WeightNames (*names)(const ModelConfig& config));
 
-/// The same, of which files where the name of some tensor has `mark` in it call tensors as `older` says.
-Family with_older_names(Family made, std::string mark, WeightNames (*older)(const ModelConfig& config));
+/// The same, of which files that have a tensor `older`, alone or behind "model.", and not `newer`, call tensors as
+/// `names` says.
+Family with_older_names(Family made, std::string older, std::string newer,
+                        WeightNames (*names)(const ModelConfig& config));
 
 /// Llama's names, which most decoders took over.
 WeightNames usual_names(const ModelConfig&);
