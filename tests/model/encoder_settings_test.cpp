@@ -12,7 +12,6 @@
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/parameter_parts.h"
-#include "core/run/run.h"
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
