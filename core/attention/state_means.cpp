@@ -23,7 +23,7 @@ using state_lanes::leaf_tokens;
 constexpr Index pair_tokens = 2 * leaf_tokens;
 constexpr Index bundle_depth = 256;  ///< of a product: lanes · N at once
 // So much of a product's factors stays in the nearest caches.
-constexpr Index strip_tokens = 24, tile_tokens = 256;
+constexpr Index strip_tokens = 32, tile_tokens = 256;
 
 class MeanOfLanes {
  public:
@@ -71,10 +71,12 @@ class MeanOfLanes {
     if (depth != of_.depth || lanes != of_.lanes)  // zeros where no lane fills depth up
       for (Tensor* each : {&leaf_, &passed_}) std::ranges::fill(each->mutable_values(), 0.0f);
     place_.clear();
+    slowest_.clear();
     sums_.assign(static_cast<std::size_t>(lanes), {0.0});
     for (Index l = 0; l < lanes; ++l) {
       place_.push_back((lane + l) / per_group * states_);
       for (Index i = 0; i < states_; ++i) a_.ref(l, i) = in_.a.at(lane + l, i % in_.a.dim(1));
+      slowest_.push_back(-static_cast<double>(std::ranges::max(a_.select(0, l).values())));
       double sum = 0;
       for (Index t = 0; t < n_; ++t) {
         sum += static_cast<double>(in_.delta.at(t, lane + l));
@@ -149,13 +151,33 @@ class MeanOfLanes {
 
   /// Rows [middle, end) times the columns [begin, middle).
   void product(Index middle, Index end, const float* columns, Index begin) {
+    struct Strip {
+      Index begin, end, seen;  ///< columns before `seen` have all gone
+    };
+    std::vector<Strip> strips;
+    Index seen = begin;
+    for (Index t = std::max(middle, first_), next = 0; t < std::min(end, n_); t = next) {
+      const Index whole = t / strip_tokens * strip_tokens;  // whatever `first`
+      next = std::min({whole + strip_tokens, end, n_});
+      while (seen < middle && gone(seen + leaf_tokens, std::max(whole, middle))) seen += leaf_tokens;
+      if (seen < middle) strips.push_back({t, next, seen / pair_tokens * pair_tokens});
+    }
     for (Index s = begin; s < middle; s += tile_tokens)
-      for (Index t = std::max(middle, first_); t < std::min(end, n_); t += strip_tokens) {
-        float* const to = &out_.ref(t - first_, s);
-        panels::multiply({left(t), of_.depth}, std::min({strip_tokens, end - t, n_ - t}), of_.depth,
-                         columns + (s - begin) * of_.depth, of_.depth * panel_, std::min(tile_tokens, middle - s), 1.0f,
-                         {to, n_}, to, n_);
+      for (const Strip& strip : strips) {
+        const Index from = std::max(s, strip.seen), to = std::min(s + tile_tokens, middle);
+        if (from >= to) continue;
+        float* const out = &out_.ref(strip.begin - first_, from);
+        panels::multiply({left(strip.begin), of_.depth}, strip.end - strip.begin, of_.depth,
+                         columns + (from - begin) * of_.depth, of_.depth * panel_, to - from, 1.0f, {out, n_}, out, n_);
       }
+  }
+
+  /// Whether the tokens between two leaves leave nothing of what was there before: less than exp(−80) in every lane.
+  bool gone(Index begin, Index end) const {
+    for (Index l = 0; l < of_.lanes; ++l)
+      if (nth(slowest_, l) * (nth(nth(sums_, l), end / leaf_tokens) - nth(nth(sums_, l), begin / leaf_tokens)) < 80)
+        return false;
+    return true;
   }
 
   void decay_left(Index begin, Index middle, Index end) {
@@ -200,6 +222,7 @@ class MeanOfLanes {
   std::vector<Index> place_;
   std::vector<std::vector<double>> sums_;  // by lane: Δ of all tokens before a leaf
   std::vector<float> spans_;
+  std::vector<double> slowest_;  // by lane: how fast its slowest state decays
 };
 
 }  // namespace

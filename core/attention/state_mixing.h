@@ -50,8 +50,8 @@ Tensor mix_states(Backend& backend, const StateMixing& in, Tensor* state = nullp
 Tensor implied_attention(const StateMixing& in, Index lane, Index first = 0, const std::stop_token& stop = {});
 
 /// The mean of those of the lanes [begin, end), (n − first, n); rows have the same bits whatever `first` and how many
-/// follow. Products of matrices do most of it, so that a thousand lanes take far less than one by one. `out`: where it
-/// is written, without gaps; undefined = in fresh storage.
+/// follow. Products of matrices do most of it, so that a thousand lanes take far less than one by one; what has decayed
+/// to less than exp(−80) may be 0. `out`: where it is written, without gaps; undefined = in fresh storage.
 Tensor mean_implied(const StateMixing& in, Index begin, Index end, Index first = 0, const std::stop_token& stop = {},
                     const Tensor& out = {});
 

@@ -112,7 +112,8 @@ TEST_CASE("the mean of lanes' implied attention is its definition, at every edge
 }
 
 TEST_CASE("rows of a mean have the same bits whatever comes before and after them, and however many threads") {
-  for (const Shapes& shapes : {Shapes{20, 2, 16}, Shapes{3, 1, 5}, Shapes{2, 1, 128, true}}) {
+  for (const Shapes& shapes : {Shapes{20, 2, 16}, Shapes{3, 1, 5}, Shapes{2, 1, 128, true}, Shapes{3, 1, 4, true, 4},
+                               Shapes{1, 1, 4, true, 9}}) {
     const Index most = 150;
     const StateMixing in = random_mixing(shapes, most, 5);
     const Tensor map = mean_implied(in, 0, shapes.lanes);
@@ -141,9 +142,18 @@ TEST_CASE("means of lanes: what has all gone is exactly 0, long steps stay finit
     CHECK(map.at(t, t) != 0);
     for (Index s = 0; s < t; ++s) CHECK(map.at(t, s) == 0);
   }
+  // Products leave out what has gone by whole leaves, and those do not move with the first row.
+  in = random_mixing({1, 1, 1}, 150, 3);
+  for (Tensor* each : {&in.b, &in.c, &in.delta}) *each = Tensor::full(each->shape(), 1);
+  in.a = Tensor::full({1, 1}, -1);
+  const Tensor even = mean_implied(in, 0, 1);
+  CHECK(even.at(149, 63) == doctest::Approx(std::exp(-86.0)).epsilon(1e-4).scale(0));
+  CHECK(even.at(149, 31) == 0);
+  for (Index first = 1; first < 150; ++first)
+    CHECK(same_bits(mean_implied(in, 0, 1, first), even.slice(0, first, 150)));
   std::stop_source stop;
   stop.request_stop();
-  CHECK_THROWS_AS(mean_implied(in, 0, 4, 0, stop.get_token()), Cancelled);
+  CHECK_THROWS_AS(mean_implied(in, 0, 1, 0, stop.get_token()), Cancelled);
 }
 
 }  // namespace headscope::state_means_test
