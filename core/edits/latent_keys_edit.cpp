@@ -93,7 +93,8 @@ class LatentKeysStep final : public EditStep {
   }
   bool acts(Site site) const override {
     if (!latent_.contains(site.layer)) return false;
-    return site.kind == SiteKind::k || site.kind == output_site(pass().scene().model->config(), WeightMatrix::v, site.layer);
+    return site.kind == SiteKind::k ||
+           site.kind == output_site(pass().scene().model->config(), WeightMatrix::v, site.layer);
   }
   Turn turn(SiteKind) const override { return Turn::anew; }
   void act(Site site, EditedTensor& edited) override {

@@ -237,7 +237,7 @@ struct ModelConfig {
   /// Whether some layer has one MLP for all tokens.
   bool has_dense() const {
     for (int layer = 0; layer < dims.layers; ++layer)
-      if (dims.has_mlp(layer) && !experts.at(layer)) return true;
+      if (dims.has_mlp(layer) && (!experts.at(layer) || experts.beside)) return true;
     return false;
   }
   bool norms_sums() const { return norm_place == NormPlace::after_sum; }

@@ -105,7 +105,7 @@ TEST_CASE("mask draws the cells that a head's queries and keys hash to, and coun
 
 TEST_CASE("all masks in one table: cells alone, and with a model work, cache and loss") {
   const auto cells = nlohmann::json::parse(out_of({"mask", "--table", "-n", "10", "--json"}))["masks"];
-  CHECK(cells.size() == 17);
+  CHECK(cells.size() == 18);
   CHECK(cells[0]["mask"] == "causal");
   CHECK(cells[0]["kept"] == doctest::Approx(55));
   CHECK_FALSE(cells[0].contains("loss"));
@@ -120,7 +120,7 @@ TEST_CASE("all masks in one table: cells alone, and with a model work, cache and
   CHECK(run_cli({"mask", "--table", "-o", "x.png"}).code == 2);
   const auto in_model = nlohmann::json::parse(out_of({"mask", "window 2", "--table", "-m", "tiny-gpt2", "-t",
                                                       "Once there was a girl named Lily.", "--json"}))["masks"];
-  CHECK(in_model.size() == 18);
+  CHECK(in_model.size() == 19);
   CHECK(in_model[0]["mask"] == "window 2");
   CHECK(in_model[0]["loss"].get<double>() > 0);
   CHECK(in_model[0]["kl"].get<double>() > 0.01);  // another answer than as it is

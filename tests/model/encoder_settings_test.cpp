@@ -12,6 +12,8 @@
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "core/model/parameter_parts.h"
+#include "core/model/weights.h"
+#include "core/run/pass_memory.h"
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 
