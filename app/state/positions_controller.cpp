@@ -71,7 +71,7 @@ std::optional<SetPositions> PositionsController::edit() const {
   const PositionKind own = model->config().position;
   SetPositions edit;
   if (view.method == "rope") {
-    if (own == PositionKind::rotary && !changed()) return std::nullopt;
+    if (own == PositionKind::rotary ? !changed() : model->config().dims.d_head % 2 != 0) return std::nullopt;
     edit.method = Method::rope;
     if (view.base > 0) edit.base = view.base;
     if (view.scaling != RotaryConfig::Scaling::none) {
@@ -159,12 +159,19 @@ void PositionsController::update() {
   const Results& results = run_.results();
   if (!results.run || !results.model.model) return;
   // A layer that mixes tokens by a state has no queries and keys; most pages need none.
-  if (view.source != PositionsView::Source::head || !holds_state(results, editor_.document().selected.layer))
-    ask_vectors();
+  const int layer = editor_.document().selected.layer;
+  if (view.source != PositionsView::Source::head || !(holds_state(results, layer) || refusal())) ask_vectors();
   ask_effect();
   if (view.method == "past" || (view.past_context && (view.method == "rope" || view.method == "chunks"))) ask_long();
   if (view.method == "naive" && !reads_pictures(results)) ask_naive();
   if (view.method == "none") ask_permuted();
+}
+
+const char* PositionsController::refusal() const {
+  const Results& results = run_.results();
+  if (view.source != PositionsView::Source::head || !results.run || !results.model.model) return nullptr;
+  return jobs::beyond_distances(results.model.model->config(), editor_.document().selected.layer,
+                                static_cast<std::int64_t>(results.run->trace->tokens.size()));
 }
 
 void PositionsController::ask_vectors() {

@@ -96,6 +96,8 @@ class PositionsController {
 
   /// nullptr while nothing has come. May belong to an earlier run; `of` says so.
   std::shared_ptr<const HeadVectors> vectors() const { return vectors_.last() ? vectors_.last()->vectors : nullptr; }
+  /// Why vectors() of the chosen head are not asked for, to be said(); null where they are.
+  const char* refusal() const;
   const std::shared_ptr<const PositionsEffect>& effect() const { return effect_.last(); }
   const std::shared_ptr<const LongRun>& long_run() const { return long_.last(); }
   const std::shared_ptr<const NaiveCodes>& naive() const { return naive_.last(); }

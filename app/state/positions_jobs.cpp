@@ -64,6 +64,15 @@ std::vector<double> numbers_of(const std::string& text, const std::string& where
 
 }  // namespace
 
+const char* beyond_distances(const ModelConfig& config, int layer, std::int64_t tokens) {
+  if (config.position != PositionKind::rotary) return nullptr;
+  if (!config.turns(layer)) return to_say("a layer that does not rotate");
+  if (config.told_by_distance(tokens)) return nullptr;
+  return config.vision            ? to_say("patches, turned by their row and their column")
+         : config.normed_turned() ? to_say("a norm between the rotation and where queries and keys meet")
+                                  : to_say("queries that grow along the text");
+}
+
 std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadId head,
                                                 const Ctx& ctx) {
   const ModelConfig& config = model.model->config();
@@ -72,13 +81,8 @@ std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const 
   if (!config.dims.attends(head.layer))
     throw Error(config.name, "a layer that attends",
                 fmt::format("layer {}, {}", head.layer, mixer_words(config.dims, head.layer)));
-  if (rotary && !config.turns(head.layer))
-    throw Error(config.name, "a layer that rotates", fmt::format("layer {}, which has no positions", head.layer));
-  if (rotary && !config.told_by_distance(static_cast<std::int64_t>(run.trace->tokens.size())))
-    throw Error(config.name, "scores that depend on distances alone",
-                config.vision            ? "patches, turned by their row and their column"
-                : config.normed_turned() ? "a norm between the rotation and where queries and keys meet"
-                                         : "queries that grow along the text");
+  if (const char* const why = beyond_distances(config, head.layer, static_cast<std::int64_t>(run.trace->tokens.size())))
+    throw Error(config.name, "scores that depend on distances alone", why);
   const SiteKind q_site = unturned_site(config, false), k_site = unturned_site(config, true);
   request.capture.sites = {q_site, k_site};
   if (rotary) request.capture.sites.insert({SiteKind::rot_q, SiteKind::rot_k});

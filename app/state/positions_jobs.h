@@ -7,6 +7,9 @@
 
 namespace headscope::jobs {
 
+/// What keeps the scores of a layer's heads from being told by distances alone, to be said(); null where nothing does.
+const char* beyond_distances(const ModelConfig& config, int layer, std::int64_t tokens);
+
 std::shared_ptr<const HeadVectors> head_vectors(const LoadedModel& model, const TracedRun& run, HeadId head,
                                                 const Ctx& ctx);
 /// Independent N(0, 1) vectors for every token of the run.

@@ -1,10 +1,12 @@
 // The Positions workspace, used as a person uses it: query, key and shift dragged, base and scaling changed, kept as an
 // edit, taken back.
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/gui/explore.h"
 #include "tests/gui/with_letters.h"
+#include "tests/support/paths.h"
 
 namespace headscope::positions_test {
 
@@ -173,6 +175,30 @@ TEST_CASE("positions open on the distances that a model's own scores know, else 
     s.driver.frames(3);
     CHECK(controller.view.method == "none");
   }
+}
+
+TEST_CASE("where scores are not told by distances alone the page says why, and nothing complains") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  AppOptions options = Explore::options(1280, 720);
+  options.model = testing::reference("families/llama4_text");  // queries and keys are normed behind the rotation
+  options.ids = {3, 17, 8, 21, 40};
+  Explore s(options);
+  PositionsController controller(s.app.explorer().jobs, s.app.explorer().editor, s.app.explorer().run);
+  PositionsWorkspace workspace(controller);
+  s.app.add(workspace);
+  s.driver.frames(2);
+  s.driver.click("Positions");
+  REQUIRE(s.settle());
+  const auto written = [&](const char* words) {
+    return std::ranges::any_of(s.driver.window().items().texts(),
+                               [&](const std::string& text) { return text.find(words) != std::string::npos; });
+  };
+  CHECK(written("Its scores are not told by distances alone"));
+  CHECK_FALSE(s.app.explorer().jobs.message());
+  s.driver.click("Random");
+  REQUIRE(s.settle());
+  CHECK_FALSE(written("Its scores are not told by distances alone"));
+  CHECK(controller.vectors());
 }
 
 TEST_CASE("every method's page opens without complaint") {

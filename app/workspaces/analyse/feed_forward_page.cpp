@@ -77,9 +77,15 @@ class FeedForwardPage final : public ReadingPage {
     if (!config.dims.has_mlp(std::clamp(layer_, 0, config.dims.layers - 1)))
       return empty_state(c.ui, said("This layer has no MLP"), said("Others of this model have one."));
     if (config.experts.at(std::clamp(layer_, 0, config.dims.layers - 1)))
-      return empty_state(c.ui, said("This layer has experts in place of one MLP"),
-                         say("Each token passes through {} of {}; the page Experts shows which.",
-                             config.experts.per_token, config.experts.count));
+      return empty_state(
+          c.ui,
+          config.experts.beside ? said("This layer has experts beside its MLP")
+                                : said("This layer has experts in place of one MLP"),
+          config.experts.beside
+              ? said("What both write is normalised together before it is added, so that no neuron has a share of its "
+                     "own. The page Experts shows who took which token.")
+              : say("Each token passes through {} of {}; the page Experts shows which.", config.experts.per_token,
+                    config.experts.count));
     if (!c.trace()) return no_reading_yet(c);
     keep_inside(c, token_);
     const int layer = std::clamp(layer_, 0, config.dims.layers - 1);

@@ -249,6 +249,9 @@ void PositionsWorkspace::middle(const PageContext& c) {
     return no_attention(c, say("Layer {} has no positions", c.state().document.selected.layer),
                         said("Its state takes tokens in one after another, and so knows their order. Choose a head of "
                              "a layer that attends."));
+  if (const char* const why = controller_.refusal(); why && needs_vectors(controller_.view.method))
+    return empty_state(c.ui, said("Its scores are not told by distances alone"),
+                       say("Beside them: {}. Choose another head, or Random or Typed on the left.", said(why)));
   if (!ready()) return empty_state(c.ui, said("Reading queries and keys …"), "");
   if (lacks_pairs())
     return empty_state(c.ui, say("A head of {} numbers has no pairs to turn", controller_.vectors()->q.dim(1)),
@@ -272,6 +275,7 @@ void PositionsWorkspace::middle(const PageContext& c) {
 
 void PositionsWorkspace::right(const PageContext& c) {
   if (holds_state(controller_.results()) || lacks_head(c)) return;
+  if (controller_.refusal() && needs_vectors(controller_.view.method)) return;
   if (!ready())
     return empty_state(c.ui, said("Nothing to measure yet"), said("Scores, base and loss will stand here."));
   if (lacks_pairs()) return model_note(c);
