@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/widgets/controls.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
@@ -9,12 +11,18 @@
 
 namespace headscope {
 
-std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group,
-                                 std::optional<HeadId> framed) {
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch,
+                                 const ModelDims* by_key, std::optional<HeadId> framed) {
   const Mark* mark = find(scene, "matrix");
   const auto* map = mark ? std::get_if<Heatmap>(&mark->shape) : nullptr;
   if (!map) return std::nullopt;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto group = [&](Index row) {  // how many heads a cell stands for
+    return by_key ? by_key->heads / std::max(1, by_key->widths_of(static_cast<int>(row)).kv_heads) : 1;
+  };
+  const auto there = [&](Index row, Index column) {
+    return !by_key || static_cast<int>(column) * group(row) < by_key->heads;
+  };
   const auto corners = [&](Index row, Index column) {
     const Rect r = map->cell(row, column);
     return std::pair{touch.window({r.x - 1, r.y - 1}),
@@ -22,17 +30,18 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
   };
   if (c.ui.items)
     for (Index row = 0; row < map->rows(); ++row)
-      for (Index column = 0; column < map->columns(); ++column) {
+      for (Index column = 0; column < map->columns() && there(row, column); ++column) {
         const auto [from, to] = corners(row, column);
-        c.ui.name(fmt::format("Layer {} Head {}", row, column * kv_group), from, to);
+        c.ui.name(fmt::format("Layer {} Head {}", row, column * group(row)), from, to);
       }
   const HeadId selected = framed.value_or(c.state().document.selected);
-  if (selected.layer < map->rows() && selected.head / kv_group < map->columns()) {
-    const auto [from, to] = corners(selected.layer, selected.head / kv_group);
+  if (selected.layer < map->rows() && selected.head / group(selected.layer) < map->columns()) {
+    const auto [from, to] = corners(selected.layer, selected.head / group(selected.layer));
     draw.AddRect(from, to, col(c.ui.theme.text), 0, 0, c.ui.px(2));
   }
   if (!touch.mark || touch.mark->id != "matrix" || !touch.cell) return std::nullopt;
-  const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * kv_group};
+  if (!there(touch.cell->row, touch.cell->column)) return std::nullopt;
+  const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column) * group(touch.cell->row)};
   const auto [from, to] = corners(touch.cell->row, touch.cell->column);
   if (head != selected) draw.AddRect(from, to, col(c.ui.theme.accent), 0, 0, c.ui.px(1.5));
   if (touch.double_clicked)

@@ -14,9 +14,10 @@ namespace headscope {
 
 /// Over a matrix of layers × heads that was just drawn: names the cells for tests, outlines the selected head (or
 /// `framed` in its place) and the hovered one, selects on click, opens it in Explore on double click. Returns the head
-/// under the pointer. `kv_group`: columns stand for that many heads each.
-std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch, int kv_group = 1,
-                                 std::optional<HeadId> framed = {});
+/// under the pointer. `by_key`: columns are key heads of a model of these dimensions, and stand for the heads that read
+/// them; cells past a layer's own are none.
+std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const SceneTouch& touch,
+                                 const ModelDims* by_key = nullptr, std::optional<HeadId> framed = {});
 
 /// Section STACK with the three kinds of attention of an encoder-decoder, of which `now` is looked at; returns the one
 /// that was chosen just now.

@@ -141,7 +141,10 @@ Certificate certify(const LoadedModel& loaded, const CertificateRequest& request
   const RawWeights weights = read_weights(*files.weights, c);
   if (stamp_of(place) != out.files) throw changed();
 
-  const int widest = c.windows.empty() ? 0 : std::ranges::max(c.windows);
+  // What only a longer text meets: a window's end, a chunk's, a step in which queries grow.
+  int widest = c.unturned_growth != 0 ? c.unturned_floor : 0;
+  for (const auto* const each : {&c.windows, &c.chunks})
+    if (!each->empty()) widest = std::max(widest, std::ranges::max(*each));
   const auto check = [&](const std::string& label, const RunRequest& asked, const ReferenceCapture* reference) {
     const auto trace = run(loaded, asked, ctx);
     const plain::Pass witness = plain::forward(c, weights, trace->ids(), ctx.stop, ctx.progress, trace->segments(),

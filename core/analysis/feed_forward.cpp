@@ -118,7 +118,9 @@ std::set<SiteKind> feed_forward_sites(const Model& model) {
 FeedForward read_feed_forward(const Model& model, Backend& backend, const Trace& trace, int layer,
                               const AttributionOf& of, int keep, int raise) {
   const ModelConfig& config = model.config();
-  if (config.dims.d_mlp == 0) throw Error(config.name, "a model with MLPs", "blocks of attention alone");
+  if (config.dims.d_mlp == 0)
+    throw Error(config.name, "a model with MLPs",
+                config.dims.any_attends() ? "blocks of attention alone" : "blocks of a state alone");
   if (layer < 0 || layer >= config.dims.layers)
     throw Error("MLP: layer", fmt::format("a layer from 0 to {}", config.dims.layers - 1), std::to_string(layer));
   if (!config.dims.has_mlp(layer))

@@ -118,7 +118,8 @@ Tensor matrix_of_rows(std::span<const std::vector<float>> rows, const std::strin
 
 std::set<SiteKind> model_norm_sites(const Model& model) {
   const ModelConfig& c = model.config();
-  std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::resid_post, SiteKind::final_normalized};
+  std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::resid_post};
+  if (model.fires({SiteKind::final_normalized})) sites.insert(SiteKind::final_normalized);
   add_inputs(c, sites);
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   return sites;

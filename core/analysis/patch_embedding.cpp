@@ -24,7 +24,8 @@ Tensor position_similarity(const Model& model) {
   const Tensor table = model.weights().position_embedding;  // (position, d_model)
   if (!table.defined())
     throw Error("positions of patches", "a model with a table of positions", model.info().name,
-                "its queries and keys are turned by row and column");
+                v.place_biases ? "its scores gain a number for each way from patch to patch"
+                               : "its queries and keys are turned by row and column");
   const Index n = v.patches(), width = table.dim(1);
   const auto product = [&](Index i, Index j) {
     double sum = 0;

@@ -92,7 +92,7 @@ const std::vector<Entry>& entries() {
         "around 3", "width"},
        {1},
        [](const MaskNumbers& x, std::string spec) { return mask(Around{whole(x[0])}, std::move(spec)); }},
-      {{"chunks", to_say("Chunks"), "chunks C", "j ≤ i and ⌊i/C⌋ = ⌊j/C⌋",
+      {{"chunks", to_say("Chunked attention"), "chunks C", "j ≤ i and ⌊i/C⌋ = ⌊j/C⌋",
         to_say("Each token sees what came before it in its own chunk of C tokens."), "Meta, The Llama 4 Herd, 2025",
         "chunks 4", "tokens of a chunk"},
        {1},

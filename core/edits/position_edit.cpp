@@ -161,13 +161,17 @@ void check_model(const SetPositions& edit, const HeadTarget& target, const Model
     throw Error(where, "all heads, \"*\": positions are added to the embeddings, before the first layer",
                 text_of(target),
                 edit.method == Method::alibi || edit.method == Method::t5 ? "or write \"on top\"" : "");
-  if (target.head && config.dims.kv_heads < config.dims.heads)
-    throw Error(where,
-                fmt::format("a layer: {} heads of {} share {} key heads, which turn with them", config.dims.heads,
-                            config.name, config.dims.kv_heads),
-                text_of(target), "write " + text_of(HeadTarget{target.layer, {}, target.positions, target.stack}));
-  if (edit.method == Method::rope && config.dims.d_head % 2 != 0)
-    throw Error(where, "heads of an even width, since rotary positions turn pairs", std::to_string(config.dims.d_head));
+  for (int layer = 0; layer < config.dims.layers; ++layer) {
+    if (target.layer && *target.layer != layer) continue;
+    const LayerWidths own = config.dims.widths_of(layer);
+    if (target.head && own.kv_heads < config.dims.heads)
+      throw Error(where,
+                  fmt::format("a layer: {} heads of {} share {} key heads, which turn with them", config.dims.heads,
+                              config.name, own.kv_heads),
+                  text_of(target), "write " + text_of(HeadTarget{target.layer, {}, target.positions, target.stack}));
+    if (edit.method == Method::rope && own.d_head % 2 != 0)
+      throw Error(where, "heads of an even width, since rotary positions turn pairs", std::to_string(own.d_head));
+  }
   if (edit.method == Method::sinusoidal && config.dims.d_model % 2 != 0)
     throw Error(where, "an even width of the model", std::to_string(config.dims.d_model));
   if (edit.method == Method::chunks && config.position != PositionKind::rotary)

@@ -11,6 +11,7 @@
 #include "core/edits/all.h"
 #include "core/edits/edit_pass.h"
 #include "core/edits/edit_step.h"
+#include "core/model/weights.h"
 
 namespace headscope {
 
@@ -33,7 +34,12 @@ class ShareKeysStep final : public EditStep {
                 fmt::format("{} key heads in equal groups: {}", heads, fmt::join(possible, ", ")),
                 std::to_string(groups));
   }
-  bool acts(Site site) const override { return site.kind == SiteKind::k || site.kind == SiteKind::v; }
+  /// Of both as their matrices make them: values that are normed still have their norm before them.
+  bool acts(Site site) const override {
+    const Model* const model = pass().scene().model;
+    return site.kind == SiteKind::k ||
+           site.kind == (model ? output_site(model->config(), WeightMatrix::v, site.layer) : SiteKind::v);
+  }
   void act(Site, EditedTensor& edited) override { pool_heads(edited.write(), groups_, first_row(), last_row()); }
 
  private:

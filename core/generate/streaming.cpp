@@ -118,9 +118,9 @@ std::vector<double> streaming_losses(const LoadedModel& model, std::span<const s
                 config.dims.any_attends()
                     ? "some layers keep a state, which holds what was evicted elsewhere: the caches are no window"
                     : "a state is as large for a text of any length: nothing has to be evicted");
-  if (!config.windows.empty() || config.score_cap > 0)
+  if (!config.windows.empty() || !config.chunks.empty() || config.score_cap > 0)
     throw Error("streaming", "a model whose layers see the whole text, by scores that nothing bends", config.name,
-                "the cache of one with windows or soft caps of its own is not counted again");
+                "the cache of one with windows, chunks or soft caps of its own is not counted again");
   if (config.position == PositionKind::rotary && in_text(config.rotary, n) != config.rotary)
     throw Error("streaming", fmt::format("a text of at most {} tokens", config.rotary.original_context),
                 std::to_string(n), fmt::format("{} turns keys otherwise in longer texts", config.name));

@@ -313,7 +313,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     if (!scene) return;
     const ModelDims& dims = result()->patched(result()->corrupted)->model.dims;
     const bool keys = result()->request.site == SiteKind::k || result()->request.site == SiteKind::v;
-    if (heads) head_cells(c, *scene, touch, keys ? dims.group() : 1);
+    if (heads) head_cells(c, *scene, touch, keys ? &dims : nullptr);
     if (touch.cell && touch.mark && touch.mark->id == "matrix") tip(c, *touch.cell);
   }
 

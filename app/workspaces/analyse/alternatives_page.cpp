@@ -155,7 +155,7 @@ class AlternativesPage final : public ReadingPage {
     });
     const SceneTouch touch = wide_scene(c, atlas_, "room");
     if (!atlas_.scene()) return;
-    const auto head = head_cells(c, *atlas_.scene(), touch, 1, roomiest(c));
+    const auto head = head_cells(c, *atlas_.scene(), touch, nullptr, roomiest(c));
     const auto at = head ? static_cast<std::size_t>(head->layer * dims.heads + head->head) : answer->result.size();
     if (at < answer->result.size())
       tooltip(c.ui, {say("Layer {} Head {}: {:.3f}", head->layer, head->head, answer->result[at]),
