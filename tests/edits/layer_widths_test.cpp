@@ -89,6 +89,8 @@ TEST_CASE("a cache of a model with chunks of its own is not counted again") {
   const std::string whole = "\"attention_chunk_size\": null";
   REQUIRE(config.find(whole) != std::string::npos);
   config.replace(config.find(whole), whole.size(), "\"attention_chunk_size\": 4");
+  const std::string all = "\"full_attention\"";
+  config.replace(config.find(all), all.size(), "\"chunked_attention\"");  // of the first layer
   write_file_atomically(folder / "config.json", config);
   std::filesystem::copy_file(from / "model.safetensors", folder / "model.safetensors");
   std::vector<std::int32_t> ids;
