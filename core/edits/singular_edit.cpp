@@ -161,7 +161,10 @@ class SingularStep final : public EditStep {
   /// Whether some layer has the matrix, and others have none.
   bool elsewhere(const Model& model) const {
     for (int layer = 0; layer < pass().scene().dims.layers; ++layer)
-      if (model.projection(layer, matrix_).weight.defined()) return true;
+      if (model.projection(layer, matrix_).weight.defined()) {
+        const ModelConfig& c = model.config();
+        return !c.dims.mixers.empty() || !c.kv_layers.empty();
+      }
     return false;
   }
 

@@ -233,10 +233,9 @@ void check_views(const RawWeights& raw, const std::vector<Parameter>& all, const
   add_stack(raw, read);
   for (const Parameter& each : all)
     if (!read.contains(each.value.storage().first))
-      throw Error(
-          config.name, "weights that are used as they are stored",
-          each.name + ", which a " + config.family + " uses reordered, multiplied, or in a way that is not trained",
-          "models of this family can be run and read, not trained");
+      throw Error(config.name, "weights that are used as they are stored",
+                  each.name + ", which a " + config.family + " uses reordered or multiplied, or does not train",
+                  "models of this family can be run and read, not trained");
 }
 }  // namespace
 
