@@ -179,7 +179,7 @@ TEST_CASE("positions open on the distances that a model's own scores know, else 
 
 TEST_CASE("where scores are not told by distances alone the page says why, and nothing complains") {
   HEADSCOPE_NEEDS_DISPLAY();
-  AppOptions options = Explore::options(1280, 720);
+  AppOptions options = Explore::options(1600, 1200);
   options.model = testing::reference("families/llama4_text");  // queries and keys are normed behind the rotation
   options.ids = {3, 17, 8, 21, 40};
   Explore s(options);
