@@ -36,7 +36,8 @@ Report verify_report(const Certificate& found) {
   for (const Certificate::Check& each : found.checks) {
     out.line(fmt::format("  {} of {} tokens beside {}", each.text, each.tokens, each.witness));
     if (each.untried_window > 0)
-      out.line(fmt::format("    shorter than the window (or chunk) of {} tokens, which is not tried by it", each.untried_window));
+      out.line(fmt::format("    shorter than the window (or chunk) of {} tokens, which is not tried by it",
+                           each.untried_window));
   }
   auto& table = out.table("checks", {{"text", "text"},
                                      {"beside", "beside"},

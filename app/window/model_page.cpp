@@ -195,8 +195,8 @@ void checks(const Ui& ui, const Certificate* known) {
       if (check.found.losses) row(said("losses, in nats"), *check.found.losses);
     }
     if (check.untried_window > 0)
-      note(ui,
-           say("The text is shorter than the window (or chunk) of {} tokens, which is not tried by it.", check.untried_window));
+      note(ui, say("The text is shorter than the window (or chunk) of {} tokens, which is not tried by it.",
+                   check.untried_window));
   }
   ImGui::Dummy({0, ui.px(4)});
   note(ui, say("Computed by {}, Headscope {}. Bounds: weights 5e-5; logits 1e-4 of their spread; losses 1e-4, above "
