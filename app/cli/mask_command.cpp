@@ -208,14 +208,30 @@ Report cache_report(const CacheOptions& options) {
                   "it keeps a state, as large for a text of any length: inspect tells how large");
     const ModelDims& d = config.dims;
     const auto bytes = [&](int tokens) { return byte_size(needed_in_all(config) * u(tokens) * u(options.bytes)); };
-    rows.add({config.name,
-              config.latent()         ? "MLA"
-              : d.kv_heads == d.heads ? "MHA"
-              : d.kv_heads == 1       ? "MQA"
-                                      : "GQA",
-              d.layers,
-              config.latent() ? fmt::format("{}+{}", d.kv_latent, config.rotary.width) : std::to_string(d.kv_heads),
-              d.d_head, bytes(1), bytes(options.tokens), "its config.json"});
+    const auto sharing = [&](int kv_heads) { return kv_heads == d.heads ? "MHA" : kv_heads == 1 ? "MQA" : "GQA"; };
+    // Layers that keep keys of their own, by their widths: where there are several, a row for each.
+    std::vector<std::pair<LayerWidths, int>> kinds;
+    for (int layer = 0; layer < d.layers; ++layer) {
+      if (!d.attends(layer) || !config.own_keys(layer)) continue;
+      const LayerWidths own = d.widths_of(layer);
+      const auto alike = [&](const auto& kind) {
+        return kind.first.kv_heads == own.kv_heads && kind.first.d_head == own.d_head;
+      };
+      const auto found = std::ranges::find_if(kinds, alike);
+      found == kinds.end() ? void(kinds.emplace_back(own, 1)) : void(++found->second);
+    }
+    if (kinds.size() == 1 || config.latent())
+      rows.add({config.name, config.latent() ? "MLA" : sharing(kinds[0].first.kv_heads), kinds[0].second,
+                config.latent() ? fmt::format("{}+{}", d.kv_latent, config.rotary.width)
+                                : std::to_string(kinds[0].first.kv_heads),
+                kinds[0].first.d_head, bytes(1), bytes(options.tokens), "its config.json"});
+    for (std::size_t i = 0; kinds.size() > 1 && !config.latent() && i < kinds.size(); ++i) {
+      const auto& [own, count] = kinds[i];
+      const std::uint64_t each = 2 * u(count) * u(own.kv_heads) * u(own.d_head) * u(options.bytes);
+      rows.add({fmt::format("{}, {} of {} layers", config.name, count, d.layers), sharing(own.kv_heads), count,
+                std::to_string(own.kv_heads), own.d_head, byte_size(each), byte_size(each * u(options.tokens)),
+                "its config.json"});
+    }
   }
   for (const PublishedCache& each : published_caches())
     rows.add({each.model, each.sharing, each.layers,

@@ -16,14 +16,7 @@ Family gemma4_family() {
        .types = {"gemma4_text"},
        .map = &gemma4_text_keys,
        .names = &gemma4_names,
-       .usual = {{"vocab_size", 262144},
-                 {"hidden_size", 2304},
-                 {"intermediate_size", 9216},
-                 {"num_hidden_layers", 30},
-                 {"num_attention_heads", 8},
-                 {"num_key_value_heads", 4},
-                 {"head_dim", 256},
-                 {"max_position_embeddings", 131072}}});
+       .usual = gemma4_usual(131072)});
 }
 
 }  // namespace headscope
