@@ -164,6 +164,17 @@ TEST_CASE("cache lists what keys and values take") {
   CHECK(says(out, "tiny-llama"));
   CHECK(says(out, "1.5 kB"));  // 2 · 3 layers · 2 heads · 32 numbers · 4 bytes
   CHECK(says(out, "DeepSeek-V2"));
+  // Layers of two widths a row each, of those alone that keep keys of their own; of both kinds those that attend.
+  const auto rows = [](const char* family) {
+    const std::string folder = (testing::reference("families") / family).string();
+    return nlohmann::json::parse(out_of({"cache", "-m", folder, "--tokens", "1", "--bytes", "1", "--json"}));
+  };
+  const std::string mixed = rows("gemma4_text-moe").dump(), hybrid = rows("olmo_hybrid").dump();
+  CHECK(says(mixed, "1 of 3 layers"));
+  CHECK(says(mixed, "24 B"));  // 2 · 1 layer · 2 heads · 6 numbers
+  CHECK(says(mixed, "2 of 3 layers"));
+  CHECK(says(mixed, "160 B"));  // 2 · 2 layers · 4 heads · 10 numbers
+  CHECK(says(hybrid, "24 B"));  // 2 · 2 layers · 1 head · 6 numbers
 }
 
 }  // namespace headscope::positions_cli_test
