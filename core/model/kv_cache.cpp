@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 
 #include "core/base/nth.h"
 #include "core/base/words.h"
@@ -149,12 +150,17 @@ void KvCache::truncate(int length) {
 }
 
 void KvCache::reserve(int capacity) {
-  assert(std::ranges::none_of(held_, [](const Held& each) { return each.taken.read.defined(); }));
   capacity_ = std::max(capacity_, capacity);
 }
 
 Tensor KvCache::put_here(Tensor& all, const Tensor& fresh) const {
   assert(length_ + fresh.dim(0) <= capacity_);
+  if (all.dim(0) < capacity_) {
+    Shape shape = all.shape();
+    shape[0] = capacity_;
+    const Tensor had = std::exchange(all, Tensor::uninitialized(shape));
+    std::memcpy(all.mutable_data(), had.data(), had.slice(0, 0, length_).bytes());
+  }
   const Tensor rows = fresh.packed();
   std::memcpy(all.slice(0, length_, length_ + fresh.dim(0)).mutable_data(), rows.data(), rows.bytes());
   return all.slice(0, 0, length_ + fresh.dim(0));
@@ -188,6 +194,8 @@ Tensor KvCache::append_queries(int layer, const Tensor& q, Backend& backend) {
 
 KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
   Taken& all = nth(held_, layer).taken;
+  // Of a pass that was stopped others may be here.
+  std::erase_if(nth(held_, layer).states, [this](const State& each) { return each.tokens > length_; });
   return {put_here(all.read, fresh.read), put_here(all.x, fresh.x),
           fresh.delta.defined() ? put_here(all.delta, fresh.delta) : Tensor(), put_here(all.b, fresh.b),
           fresh.beta.defined() ? put_here(all.beta, fresh.beta) : Tensor()};
@@ -203,15 +211,16 @@ Tensor KvCache::read_before(int layer, Index rows) const {
   return out;
 }
 
-Tensor KvCache::state(int layer) const {
-  for (const State& each : nth(held_, layer).states)
-    if (each.tokens == length_) return each.value;
-  return {};
+KvCache::State KvCache::state(int layer) const {
+  const std::vector<State>& states = nth(held_, layer).states;
+  const auto beyond = std::ranges::upper_bound(states, length_, {}, &State::tokens);
+  return beyond == states.begin() ? State() : *std::prev(beyond);
 }
 
 void KvCache::keep_state(int layer, Tensor state, int tokens) {
   std::vector<State>& states = nth(held_, layer).states;
-  std::erase_if(states, [&](const State& each) { return each.tokens != length_ || each.tokens == tokens; });
+  std::erase_if(states, [&](const State& each) { return each.tokens > further_back(tokens); });
+  if (states.size() > 1) states.erase(states.begin(), states.end() - 1);
   states.push_back({tokens, std::move(state)});
 }
 

@@ -6,8 +6,8 @@
 // attention, keys stand here once more as its products read them (growing_panels.h): d_head numbers a key more.
 //
 // A layer of a state space keeps the state behind the last token, (lanes, d_state, width of a lane), however long the
-// text is. Besides, for going back and for maps of earlier keys, what each token gave it: rows before and behind the
-// convolution, step and B.
+// text is, and one further back. Besides, for going back and for maps of earlier keys, what each token gave it: rows
+// before and behind the convolution, step and B.
 
 #include <cstdint>
 #include <string>
@@ -48,7 +48,7 @@ CachedNumbers state_numbers(const ModelConfig& config);
 class KvCache {
  public:
   /// `queries`: those are kept beside keys and values, so that a pass over the next tokens can draw the maps of all
-  /// rows. REQUIRES attention (no state space) of it.
+  /// rows. Of layers with a state maps go on from those of the last pass.
   KvCache(const ModelDims& dims, int capacity, bool queries = false);
   int length() const { return length_; }
   int capacity() const { return capacity_; }
@@ -60,7 +60,7 @@ class KvCache {
   std::size_t source_bytes() const;
   /// Forgets everything after the first `length` tokens. REQUIRES 0 ≤ length ≤ length().
   void truncate(int length);
-  /// Makes room for longer texts. REQUIRES keys and values (no state space).
+  /// Makes room for longer texts.
   void reserve(int capacity);
 
   /// Another of the same tokens, which grows by itself; what stays the same, of a source, is shared.
@@ -100,21 +100,23 @@ class KvCache {
   Taken append(int layer, const Taken& fresh);
   /// The last `rows` rows that the convolution read, 0 where there are none; undefined of no token, or no row.
   Tensor read_before(int layer, Index rows) const;
-  /// The state behind length() tokens; undefined where it is not known any more, since the text was cut back.
-  Tensor state(int layer) const;
-  /// `state`, that nobody writes to, is the one behind so many tokens. That behind length() tokens stays, too.
+  struct State {
+    int tokens = 0;
+    Tensor value;  ///< undefined of none: zeros
+  };
+  /// The state behind length() tokens or, where it is not known any more, since the text was cut back, behind fewer.
+  State state(int layer) const;
+  /// `state`, that nobody writes to, is the one behind so many tokens. Beside it one further back stays.
   void keep_state(int layer, Tensor state, int tokens);
+  /// Behind how many of so many tokens that one is best, so that a few may be taken back.
+  static int further_back(int tokens) { return tokens > 0 ? (tokens - 1) / 16 * 16 : 0; }
 
  private:
   /// `fresh` behind the tokens that are there in `all`; all of them. On this machine, whatever the device.
   Tensor put_here(Tensor& all, const Tensor& fresh) const;
-  struct State {
-    int tokens = 0;
-    Tensor value;
-  };
   struct Held {
     Taken taken;
-    std::vector<State> states;  // of the last two lengths
+    std::vector<State> states;  // at most two, by tokens
   };
   std::vector<GrowingRows> k_, v_, q_;  // per layer
   std::vector<GrowingPanels> panels_, source_panels_;

@@ -10,6 +10,7 @@
 #include "core/attention/state_patterns.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
+#include "core/trace/row_stats.h"
 
 namespace headscope {
 
@@ -217,28 +218,37 @@ class StateMixer {
     return out;
   }
 
-  /// y of these tokens behind those in the cache; `whole` becomes the mixing of all of them.
+  /// y of these tokens behind those in the cache; `all_taken` becomes the mixing of all of them.
   Tensor go_on(const Taking& taking, Taking& all_taken) {
     const StateMixing& mixing = taking.states;
     StateMixing& whole = all_taken.states;
     KvCache& cache = *in_.cache;
     const Index before = cache.length();
     const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b, taking.beta});
-    Tensor state = cache.state(in_.layer);
-    if (before > 0 && !state.defined()) {  // it was cut back: what is left is taken in again
-      Taking again = taking;
-      StateMixing& early = again.states;
-      early.x = all.x.slice(0, 0, before), early.delta = all.delta.slice(0, 0, before);
-      early.b = all.b.slice(0, 0, before), early.c = early.b;  // what is read is not looked at
-      if (all.beta.defined()) again.beta = all.beta.slice(0, 0, before);
-      again.mixed(b_, &state, stop_);
-      cache.keep_state(in_.layer, state, static_cast<int>(before));
-    }
-    const Tensor y = taking.mixed(b_, &state, stop_);
-    cache.keep_state(in_.layer, state, static_cast<int>(before + n_));
     whole.x = all.x, whole.delta = all.delta, whole.b = all.b, all_taken.beta = all.beta;
     whole.c = behind(mixing.c, before);
-    return y;
+
+    // A token after another, from the state on that is known, which is further back where the text was cut back; halts
+    // where these tokens begin and at the state that is kept for that.
+    auto [at, state] = cache.state(in_.layer);
+    const Index end = before + n_, back = KvCache::further_back(static_cast<int>(end));
+    std::vector<Tensor> parts;
+    for (const Index halt : {std::min(before, back), std::max(before, back), end}) {
+      if (halt <= at) continue;
+      const Tensor y = of_text(all_taken, at, halt - at).mixed(b_, &state, stop_);
+      if (at >= before) parts.push_back(y);
+      at = static_cast<int>(halt);
+      if (halt == back || halt == end) cache.keep_state(in_.layer, state, at);
+    }
+    return joined(parts);
+  }
+
+  Tensor joined(const std::vector<Tensor>& parts) {
+    if (parts.size() == 1) return parts[0];
+    Tensor all = b_.empty({n_, parts[0].dim(1), parts[0].dim(2)});
+    float* to = all.mutable_data();
+    for (const Tensor& part : parts) to = std::ranges::copy(part.values(), to).out;
+    return all;
   }
 
   /// y once patterns were looked at, and changed, text by text.
@@ -325,9 +335,18 @@ class StateMixer {
   void add_maps(const Tensor& pattern, const std::vector<Visible>& visible, Index before) {
     for (int head = 0; head < d_.heads; ++head) {
       const Tensor weights = pattern.select(0, head);
-      const AttentionMap::Place place{in_.layer, head, head, before, MapKind::effective};
-      maps_.push_back(AttentionMap::dense(place, weights, visible.empty() ? causal_rule() : nth(visible, head).rule,
-                                          stats_of_weights(weights, in_.links, before)));
+      const auto rule = visible.empty() ? causal_rule() : nth(visible, head).rule;
+      AttentionMap::Place place{in_.layer, head, head, before, MapKind::effective};
+      if (!in_.cache || !in_.cache->keeps_queries()) {
+        maps_.push_back(
+            AttentionMap::dense(place, weights, rule, stats_of_weights(RowBlocks(weights), in_.links, before)));
+        continue;
+      }
+      place.offset = 0;
+      const AttentionMap* const last = before > 0 ? &nth(in_.before, head) : nullptr;
+      const RowBlocks rows = last ? last->weights().with(before, weights) : RowBlocks(weights);
+      const KnownRows known{last ? &last->stats() : nullptr, before, true};
+      maps_.push_back(AttentionMap::dense(place, rows, rule, stats_of_weights(rows, in_.links, 0, known)));
     }
   }
 

@@ -34,6 +34,8 @@ struct StateSpaceInput {
   bool mapped = false;                  ///< maps are asked for:
   int text = 0;                         ///< of this text, or −1 of all
   const TokenLinks* links = nullptr;
+  /// With a cache that keeps queries maps are of all rows: of what came before those of the last pass, head by head.
+  std::span<const AttentionMap> before = {};
 };
 
 struct StateSpaceOutput {

@@ -9,7 +9,7 @@ namespace headscope {
 bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const CaptureSpec& recorded,
                const Tap& carried_out, int tokens, const Backend& backend) {
   const ModelConfig& c = model.config();
-  if (!c.causal || !c.dims.attends() || c.cross() || c.vision || backend.asynchronous()) return false;
+  if (!c.causal || c.cross() || c.vision || backend.asynchronous()) return false;
   if (recorded.sites.contains(SiteKind::attn_scores) || recorded.sites.contains(SiteKind::pattern)) return false;
   const int longest = std::max(tokens, c.context);
   if (std::ranges::any_of(edits, [&](const Intervention& edit) { return looks_ahead(edit, longest); })) return false;
@@ -27,15 +27,17 @@ int room_for(int tokens) {
 }  // namespace
 
 bool can_hold(const ModelConfig& config, int tokens, std::size_t most_bytes) {
-  // Keys stand there twice, as they are and in panels.
-  std::size_t numbers = 0;
+  std::size_t of_token = 0, fixed = 0;
   for (const LayerKind& kind : layer_kinds(config.dims)) {
     const ModelDims& d = kind.dims;
-    const std::size_t own =
-        kept_numbers(d).numbers + static_cast<std::size_t>(d.heads + d.kv_heads) * static_cast<std::size_t>(d.d_head);
-    numbers += own * static_cast<std::size_t>(kind.layers);
+    std::size_t own = kept_numbers(d).numbers;
+    if (kind.mixer == Mixer::attention)  // queries too, and keys stand there twice, as they are and in panels
+      own += static_cast<std::size_t>(d.heads + d.kv_heads) * static_cast<std::size_t>(d.d_head);
+    else  // two states
+      fixed += static_cast<std::size_t>(2 * kind.layers) * state_numbers(config).numbers;
+    of_token += own * static_cast<std::size_t>(kind.layers);
   }
-  return sizeof(float) * numbers * static_cast<std::size_t>(room_for(tokens)) <= most_bytes;
+  return sizeof(float) * (of_token * static_cast<std::size_t>(room_for(tokens)) + fixed) <= most_bytes;
 }
 
 std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes) {

@@ -1,8 +1,8 @@
 #pragma once
 // Rows of a text that stand as they are when it goes on, or changes further back: where no token looks ahead, nothing
 // before the first changed one depends on it. The next pass reads the rest alone, from a cache of keys, values and
-// queries (core/model/kv_cache.h); attention weights are drawn for all rows, since every row's map is recorded, and
-// all else is taken over.
+// queries, or of states (core/model/kv_cache.h); attention weights are drawn for all rows, since every row's map is
+// recorded, and all else is taken over, maps of states too.
 
 #include <map>
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace headscope {
 
-/// Whether a pass with these edits can be gone on from: of a decoder with attention, on this machine, when no edit
-/// looks ahead, and neither an edit nor what is recorded touches scores or weights of all rows.
+/// Whether a pass with these edits can be gone on from: of a decoder, on this machine, when no edit looks ahead, and
+/// neither an edit nor what is recorded touches scores or weights of all rows.
 bool can_go_on(const Model& model, const std::vector<Intervention>& edits, const CaptureSpec& recorded,
                const Tap& carried_out, int tokens, const Backend& backend);
 /// What a text that goes on is read behind.

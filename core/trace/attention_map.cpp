@@ -116,11 +116,17 @@ Tensor pooled(const Tensor& values, Index bin) {
 
 AttentionMap AttentionMap::dense(Place place, Tensor weights, std::shared_ptr<const AttentionRule> rule,
                                  std::shared_ptr<const HeadStats> stats) {
-  assert(weights.defined() && weights.rank() == 2 && stats);
+  assert(weights.defined() && weights.rank() == 2);
+  return dense(place, RowBlocks(weights), std::move(rule), std::move(stats));
+}
+
+AttentionMap AttentionMap::dense(Place place, RowBlocks weights, std::shared_ptr<const AttentionRule> rule,
+                                 std::shared_ptr<const HeadStats> stats) {
+  assert(weights.defined() && stats);
   AttentionMap map;
   map.place_ = place;
-  map.n_query_ = weights.dim(0);
-  map.n_key_ = weights.dim(1);
+  map.n_query_ = weights.rows();
+  map.n_key_ = weights.columns();
   map.weights_ = std::move(weights);
   map.rule_ = std::move(rule);
   map.stats_ = std::move(stats);
@@ -144,7 +150,7 @@ AttentionMap AttentionMap::factored(Place place, Tensor q, Tensor k, float scale
 }
 
 std::size_t AttentionMap::bytes() const {
-  std::size_t total = is_factored() || !weights_.defined() ? 0 : weights_.bytes();
+  std::size_t total = weights_.bytes();
   if (!stats_) return total;
   const HeadStats& s = *stats_;
   total += bytes_of(s.log_sum_exp) + bytes_of(s.entropy) + bytes_of(s.entropy_without_first) + bytes_of(s.max_weight) +
@@ -153,7 +159,7 @@ std::size_t AttentionMap::bytes() const {
   for (const auto& each : s.partial) total += bytes_of(each->column_mass) + bytes_of(each->distance_mass);
   // A small dense map may be its own overview: then the storage is one.
   const Tensor& overview_values = s.overview.values;
-  if (overview_values.defined() && !(overview_values.storage() == weights_.storage())) total += overview_values.bytes();
+  if (overview_values.defined() && !weights_.holds(overview_values)) total += overview_values.bytes();
   return total;
 }
 
@@ -174,7 +180,7 @@ bool AttentionMap::masked(Index query, Index key) const {
 void AttentionMap::row(Index query, std::span<float> out) const {
   assert(query >= 0 && query < n_query_ && static_cast<Index>(out.size()) == n_key_);
   if (!is_factored()) {
-    for (Index key = 0; key < n_key_; ++key) nth(out, key) = weights_.at(query, key);
+    weights_.row(query, {0, n_key_}, out.data());
     return;
   }
   std::fill(out.begin(), out.end(), 0.0f);
@@ -184,7 +190,7 @@ void AttentionMap::row(Index query, std::span<float> out) const {
 
 Tensor AttentionMap::tile(KeyRange queries, KeyRange keys) const {
   assert(inside(queries, n_query_) && inside(keys, n_key_));
-  if (!is_factored()) return weights_.slice(0, queries.begin, queries.end).slice(1, keys.begin, keys.end).copy();
+  if (!is_factored()) return weights_.tile(queries, keys);
   Tensor out = Tensor::zeros({queries.size(), keys.size()});
   Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill(queries, keys, out.mutable_data(),
                                                                                 keys.size());
@@ -202,9 +208,8 @@ Tensor AttentionMap::pooled(KeyRange queries, KeyRange keys, Index bin) const {
     for (Index k0 = keys.begin; k0 < keys.end; k0 += columns) {
       const KeyRange q{q0, std::min(queries.end, q0 + rows)}, k{k0, std::min(keys.end, k0 + columns)};
       float* const cells = &out.ref((q0 - queries.begin) / bin, (k0 - keys.begin) / bin);
-      if (!is_factored() && weights_.stride(1) == 1) {
-        pool_into(weights_.data() + q.begin * weights_.stride(0) + k.begin, weights_.stride(0), q.size(), k.size(), bin,
-                  cells, out.stride(0));
+      if (const Tensor there = weights_.view(q); there.defined() && there.stride(1) == 1) {
+        pool_into(there.data() + k.begin, there.stride(0), q.size(), k.size(), bin, cells, out.stride(0));
       } else if (!is_factored()) {
         const Tensor copy = tile(q, k);
         pool_into(copy.data(), k.size(), q.size(), k.size(), bin, cells, out.stride(0));
@@ -256,7 +261,10 @@ Overview AttentionMap::overview(Index max_cells) const {
     if (factor == 1) return stored;
     return {static_cast<int>(stored.bin * factor), headscope::pooled(stored.values, factor)};
   }
-  if (bin == 1) return {1, is_factored() ? to_dense() : weights_.packed()};
+  if (bin == 1) {
+    const Tensor whole = weights_.view({0, n_query_});
+    return {1, whole.defined() ? whole.packed() : to_dense()};
+  }
   return {static_cast<int>(bin), pooled({0, n_query_}, {0, n_key_}, bin)};
 }
 

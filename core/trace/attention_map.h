@@ -15,6 +15,7 @@
 #include "core/tensor/tensor.h"
 #include "core/trace/attention_rule.h"
 #include "core/trace/head_id.h"
+#include "core/trace/row_blocks.h"
 #include "core/trace/token_links.h"
 
 namespace headscope {
@@ -69,6 +70,8 @@ class AttentionMap {
   /// `weights` (query, key). `rule` may be null when the mask is not known (imported maps).
   static AttentionMap dense(Place place, Tensor weights, std::shared_ptr<const AttentionRule> rule,
                             std::shared_ptr<const HeadStats> stats);
+  static AttentionMap dense(Place place, RowBlocks weights, std::shared_ptr<const AttentionRule> rule,
+                            std::shared_ptr<const HeadStats> stats);
   /// `q` (query, d_head), `k` (key, d_head): views into the recorded tensors. stats->log_sum_exp must be filled.
   static AttentionMap factored(Place place, Tensor q, Tensor k, float scale, std::shared_ptr<const AttentionRule> rule,
                                std::shared_ptr<const HeadStats> stats);
@@ -80,6 +83,7 @@ class AttentionMap {
   Index n_query() const { return n_query_; }
   Index n_key() const { return n_key_; }
   bool is_factored() const { return q_.defined(); }
+  const RowBlocks& weights() const { return weights_; }  ///< not defined for a factored map
   /// The factors, for views that show how a score comes about; undefined for a dense map.
   const Tensor& q() const { return q_; }  ///< (query, d_head), after rotation
   const Tensor& k() const { return k_; }  ///< (key, d_head), after rotation
@@ -113,8 +117,8 @@ class AttentionMap {
  private:
   Place place_;
   Index n_query_ = 0, n_key_ = 0;
-  Tensor weights_;  // dense
-  Tensor q_, k_;    // factored
+  RowBlocks weights_;  // dense
+  Tensor q_, k_;       // factored
   float scale_ = 1;
   std::shared_ptr<const AttentionRule> rule_;
   std::shared_ptr<const HeadStats> stats_;

@@ -218,13 +218,18 @@ std::shared_ptr<const HeadStats> HeadStatsBuilder::finish() {
 }
 
 std::shared_ptr<const HeadStats> stats_of_weights(const Tensor& weights, const TokenLinks* links, Index offset) {
-  HeadStatsBuilder builder(weights.dim(0), weights.dim(1), offset, links, false);
-  std::vector<float> row(at(weights.dim(1)));
-  for (int t = 0; t < builder.tiles(); ++t) {
+  return stats_of_weights(RowBlocks(weights), links, offset);
+}
+
+std::shared_ptr<const HeadStats> stats_of_weights(const RowBlocks& weights, const TokenLinks* links, Index offset,
+                                                  const KnownRows& known) {
+  HeadStatsBuilder builder(weights.rows(), weights.columns(), offset, links, false, {}, known);
+  std::vector<float> row(at(weights.columns()));
+  const Index step = builder.tile_rows();
+  for (auto t = static_cast<int>(builder.first_row() / step); t < builder.tiles(); ++t) {
     HeadStatsBuilder::Tile tile(builder, t);
-    const Index first = t * builder.tile_rows();
-    for (Index query = first; query < std::min(first + builder.tile_rows(), weights.dim(0)); ++query) {
-      for (Index key = 0; key < weights.dim(1); ++key) row[at(key)] = weights.at(query, key);
+    for (Index query = t * step; query < std::min((t + 1) * step, weights.rows()); ++query) {
+      weights.row(query, {0, weights.columns()}, row.data());
       tile.weights(query, row);
     }
   }

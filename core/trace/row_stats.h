@@ -28,7 +28,7 @@ class HeadStatsBuilder {
   /// `kept` (query, key), may be undefined: where each row's weights are written, zeros where it has no key. The
   /// overview of a small map is then the map itself.
   /// `known`: rows before first_row(), whole tiles, are taken over and need not come, but for those of `kept`. For maps
-  /// of whole texts (offset 0) with scores, no row of which sees a later key.
+  /// of whole texts (offset 0), no row of which sees a later key.
   HeadStatsBuilder(Index n_query, Index n_key, Index offset, const TokenLinks* links, bool have_scores,
                    Tensor kept = {}, const KnownRows& known = {});
 
@@ -74,6 +74,10 @@ class HeadStatsBuilder {
   std::shared_ptr<HeadStats> stats_;
   std::vector<std::vector<float>> column_, diagonal_;  // per tile
 };
+
+/// stats_of_weights() of rows in blocks. `known`: as a HeadStatsBuilder takes it.
+std::shared_ptr<const HeadStats> stats_of_weights(const RowBlocks& weights, const TokenLinks* links, Index offset,
+                                                  const KnownRows& known = {});
 
 /// Softmax of one row in place, without statistics; a row with no finite score becomes all zero.
 void softmax_row(std::span<float> row, float sink = no_sink);
