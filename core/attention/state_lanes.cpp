@@ -189,6 +189,20 @@ void Passed(const Bundle& in, const float* span, float* out) {
     });
 }
 
+void Reaches(const double* sums, double upto, double a, const float* delta, Index n, float* out) {
+  for (Index s = 0; s < n; ++s) out[s] = static_cast<float>(a * (upto - sums[s]));
+  Each(n, [&](auto d, Index s) HWY_ATTR {
+    hn::StoreU(hn::Mul(ExpOrZero(d, hn::LoadU(d, out + s)), hn::LoadU(d, delta + s)), d, out + s);
+  });
+}
+
+void Scaled(const float* product, const float* reach, float left, Index n, bool add, float* out) {
+  Each(n, [&](auto d, Index s) HWY_ATTR {
+    const auto factor = hn::Mul(hn::Set(d, left), hn::LoadU(d, reach + s)), own = hn::LoadU(d, product + s);
+    hn::StoreU(add ? hn::MulAdd(own, factor, hn::LoadU(d, out + s)) : hn::Mul(own, factor), d, out + s);
+  });
+}
+
 using Whole = hn::ScalableTag<float>;
 
 void Since(const Factors& of, Index n, Index skip, Index depth, float* out) {
@@ -330,6 +344,8 @@ HWY_EXPORT(Back);
 HWY_EXPORT(Implied);
 HWY_EXPORT(Spread);
 HWY_EXPORT(Passed);
+HWY_EXPORT(Reaches);
+HWY_EXPORT(Scaled);
 HWY_EXPORT(Since);
 HWY_EXPORT(Until);
 HWY_EXPORT(Among);
@@ -359,6 +375,12 @@ void spread(const Bundle& in, Index n, const Factors& out) {
 }
 void passed(const Bundle& in, const float* span, float* out) {
   HWY_DYNAMIC_DISPATCH(Passed)(in, span, out);
+}
+void reaches(const double* sums, double upto, double a, const float* delta, Index n, float* out) {
+  HWY_DYNAMIC_DISPATCH(Reaches)(sums, upto, a, delta, n, out);
+}
+void scaled(const float* product, const float* reach, float left, Index n, bool add, float* out) {
+  HWY_DYNAMIC_DISPATCH(Scaled)(product, reach, left, n, add, out);
 }
 void since(const Factors& of, Index n, Index skip, Index depth, float* out) {
   HWY_DYNAMIC_DISPATCH(Since)(of, n, skip, depth, out);

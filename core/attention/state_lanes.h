@@ -88,6 +88,11 @@ void summed(const float* partial, Index t, float* row);
 void decay_rows(float* rows, Index n, Index depth, const float* factors);
 void decay_panels(float* panels, Index n, Index depth, Index width, const float* factors);
 
+/// exp(a (upto − sum_s)) Δ_s of n tokens; 0 below exp(−80).
+void reaches(const double* sums, double upto, double a, const float* delta, Index n, float* out);
+/// out_s = product_s · (left · reach_s), or adds that.
+void scaled(const float* product, const float* reach, float left, Index n, bool add, float* out);
+
 /// ln(1 + e^z), z = x + bias (may be null); above 20 z itself.
 void softplus(const float* x, const float* bias, Index n, float* out);
 /// Its gradient dy ÷ (1 + e^−z).

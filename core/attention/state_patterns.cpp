@@ -64,6 +64,10 @@ LinearMixing::LinearMixing(const StateMixing& in)
         return mix_states(backend, units, nullptr, stop);
       }) {
   assert(in.lengths.size() <= 1);
+  if (in.a.dim(1) == 1)
+    means = [in](Backend& backend, Index first, const std::stop_token& stop, const Tensor& out) {
+      means_of_alike(backend, in, first, stop, out);
+    };
 }
 
 LinearMixing::LinearMixing(const GatedDelta& in)
@@ -94,6 +98,10 @@ LinearMixing::LinearMixing(const ShortConvolution& in, const Tensor& passing)
 Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, Index first, const std::stop_token& stop) {
   const Index n = in.x.dim(0), lanes = in.x.dim(1), each = lanes / heads;
   Tensor out = backend.empty({heads, n - first, n});
+  if (in.means) {
+    in.means(backend, first, stop, out);
+    return out;
+  }
   backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
     const auto head = Index{task};
     Tensor own = out.select(0, head);

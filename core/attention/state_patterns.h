@@ -23,6 +23,8 @@ struct LinearMixing {
   std::function<Tensor(Index lane, Index first, const std::stop_token& stop)> alpha;
   /// Writes the mean of those of the lanes [begin, end), where that is quicker than one by one; may be empty.
   std::function<void(Index begin, Index end, Index first, const std::stop_token& stop, Tensor& out)> mean;
+  /// Writes those of all heads, (head, n − first, n), where that is quicker than head by head; may be empty.
+  std::function<void(Backend& backend, Index first, const std::stop_token& stop, const Tensor& out)> means;
   /// α of all lanes, (n, lane, n), recorded.
   std::function<Tensor(Backend& backend, const std::stop_token& stop)> all;
 

@@ -10,7 +10,7 @@ namespace {
 
 // Fresh rows share a block with those before them from a multiple of this on: so much is copied for a row, at most, and
 // a map has as many blocks as it has grown by this many rows.
-constexpr Index block_rows = 64;
+constexpr Index block_rows = 16;
 
 }  // namespace
 

@@ -87,8 +87,12 @@ void HeadStatsBuilder::take_over(const HeadStats& before, Index known) {
   copy(before.induction, s.induction);
   const Tensor& had = before.overview.values;
   Tensor& values = s.overview.values;
-  for (Index r = 0; r < rows / s.overview.bin; ++r)
-    for (Index c = 0; c < values.dim(1); ++c) values.ref(r, c) = c < had.dim(1) ? had.at(r, c) : 0.0f;  // keys to come
+  const Index columns = std::min(values.dim(1), had.dim(1));
+  for (Index r = 0; r < rows / s.overview.bin; ++r) {
+    float* const to = &values.ref(r, 0);
+    std::copy_n(had.data() + r * had.stride(0), columns, to);
+    std::fill(to + columns, to + values.dim(1), 0.0f);  // keys to come
+  }
 }
 
 HeadStatsBuilder::Tile::Tile(HeadStatsBuilder& builder, int tile)
