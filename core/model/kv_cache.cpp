@@ -146,7 +146,6 @@ std::size_t KvCache::source_bytes() const {
 void KvCache::truncate(int length) {
   assert(length >= 0 && length <= length_);
   length_ = length;
-  for (Held& each : held_) std::erase_if(each.states, [&](const State& state) { return state.tokens > length; });
 }
 
 void KvCache::reserve(int capacity) {
@@ -194,7 +193,7 @@ Tensor KvCache::append_queries(int layer, const Tensor& q, Backend& backend) {
 
 KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
   Taken& all = nth(held_, layer).taken;
-  // Of a pass that was stopped others may be here.
+  // Those of what was taken back, or of a pass that was stopped, are of other tokens.
   std::erase_if(nth(held_, layer).states, [this](const State& each) { return each.tokens > length_; });
   return {put_here(all.read, fresh.read), put_here(all.x, fresh.x),
           fresh.delta.defined() ? put_here(all.delta, fresh.delta) : Tensor(), put_here(all.b, fresh.b),

@@ -111,5 +111,57 @@ TEST_CASE("panels of keys follow what a cache holds: cut back, written again aft
   CHECK(at(cache, 1, 0) == 4.0f);  // those of the text are others
 }
 
+TEST_CASE("of a state two stay: behind the text, and a few tokens further back; none of tokens that were taken back") {
+  ModelDims d = dims();
+  d.layers = 1;
+  d.d_inner = 4, d.lanes = 2, d.state_groups = 1, d.d_state = 3, d.convolved = 10;
+  KvCache cache(d, 40, true);
+  const auto take = [&](Index count) {
+    cache.append(0, {Tensor::full({count, 10}, 1), Tensor::full({count, 2, 2}, 1), Tensor::full({count, 2}, 1),
+                     Tensor::full({count, 1, 3}, static_cast<float>(count))});
+  };
+  const auto keep = [&](int tokens, float value) { cache.keep_state(0, Tensor::full({2, 3, 2}, value), tokens); };
+  const auto is = [&](int tokens, float value) {
+    const KvCache::State state = cache.state(0);
+    return state.tokens == tokens && (tokens == 0 ? !state.value.defined() : state.value.at(1, 2, 1) == value);
+  };
+  CHECK(is(0, 0));
+  CHECK(KvCache::further_back(20) == 16);
+  CHECK(KvCache::further_back(32) == 16);
+  CHECK(KvCache::further_back(33) == 32);
+  take(20), keep(16, 1), keep(20, 2), cache.advance(20);
+  CHECK(is(20, 2));
+  cache.truncate(18);
+  CHECK(is(16, 1));
+  take(2), keep(20, 3);  // a pass that was stopped before it came to the end
+  CHECK(is(16, 1));
+  take(22), keep(40, 4), cache.advance(22);
+  CHECK(is(40, 4));
+  cache.truncate(22);  // not behind the 20 tokens that were others
+  CHECK(is(16, 1));
+  const auto type = [&](int end) {
+    for (int tokens = cache.length() + 1; tokens <= end; ++tokens)
+      take(1), keep(tokens, static_cast<float>(tokens)), cache.advance(1);
+  };
+  type(30);
+  cache.truncate(20);  // words that are taken back
+  CHECK(is(16, 1));
+  type(33);
+  CHECK(is(33, 33));
+  cache.truncate(32);
+  CHECK(is(32, 32));  // it was behind the text for one token
+  cache.truncate(31);
+  CHECK(is(0, 0));  // two stay, no more
+  cache.reserve(60);
+  const KvCache::Taken all = [&] {
+    return cache.append(0, {Tensor::full({20, 10}, 2), Tensor::full({20, 2, 2}, 2), Tensor::full({20, 2}, 2),
+                            Tensor::full({20, 1, 3}, 9)});
+  }();
+  CHECK(all.read.at(30, 9) == 1);  // what was there moved along
+  CHECK(all.read.at(31, 0) == 2);
+  CHECK(all.b.at(17, 0, 0) == 20);
+  CHECK(all.b.at(50, 0, 2) == 9);
+}
+
 }  // namespace
 }  // namespace headscope

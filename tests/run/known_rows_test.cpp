@@ -235,14 +235,22 @@ TEST_CASE("maps of states go on from those of the last pass, with a whole pass's
     check(39);
     type(120, 11);
     check(40);
+    type(130, 13);  // more than there was room for
+    check(160);
     ids[0] = ids[0] == 5 ? 6 : 5;
     check(0);
+    // What the cache of such a text takes is what it is asked whether it may.
+    const KvCache& keys = typing.memory.kept().cache->keys;
+    const ModelConfig& c = typing.loaded.model->config();
+    if (c.dims.any_attends()) continue;
+    CHECK(can_hold(c, 290, keys.bytes()));
+    CHECK_FALSE(can_hold(c, 290, keys.bytes() - 1));
   }
 }
 
 TEST_CASE("with every edit a text goes on as a whole pass reads it, from the rows that the edit lets stand") {
   int read_on = 0, anew = 0;
-  for (const char* name : {"gpt2-random", "llama-gqa"})
+  for (const char* name : {"gpt2-random", "llama-gqa", "families/mamba2", "families/jamba", "families/qwen3_next"})
     for (const std::string& line : every_edit_line()) {
       if (line.find('"') != std::string::npos) continue;  // needs a tokenizer
       for (const char* where : {"*: ", "1.*: ", "0.1@2..: ", "1@3..9: "}) {
@@ -373,17 +381,22 @@ TEST_CASE("what is recorded may change between two words, or with one") {
 }
 
 TEST_CASE("traces stay as they were while the text changes, though they share keys and queries with what comes later") {
-  Typing typing(reference("gpt2-random"));
-  typing.request.capture.maps = MapStorage::factored;
-  typing.request.capture.sites = {SiteKind::q, SiteKind::resid_post};
-  std::vector<std::pair<RunRequest, std::shared_ptr<const Trace>>> all;
-  for (int step = 0; step < 60; ++step) {  // words come and go; the cache grows beyond its first room
-    Ids ids(text);
-    for (int i = 0; i < (step - step % 3) / 2; ++i) ids.push_back((i * 7 + step % 3 * 5) % 40);
-    typing.read(ids);
-    all.emplace_back(typing.request, typing.read(ids));
+  for (const char* name : {"gpt2-random", "families/jamba", "families/qwen3_next"}) {
+    CAPTURE(name);
+    Typing typing(reference(name));
+    if (!typing.loaded.model->config().ends_at_context()) typing.context = 60;
+    typing.request.capture.maps = MapStorage::factored;
+    typing.request.capture.sites = {SiteKind::ln1_normalized, SiteKind::resid_post};
+    if (typing.loaded.model->config().dims.attends()) typing.request.capture.sites.insert(SiteKind::q);
+    std::vector<std::pair<RunRequest, std::shared_ptr<const Trace>>> all;
+    for (int step = 0; step < 60; ++step) {  // words come and go; the cache grows beyond its first room
+      Ids ids(text);
+      for (int i = 0; i < (step - step % 3) / 2; ++i) ids.push_back((i * 7 + step % 3 * 5) % 40);
+      typing.read(ids);
+      all.emplace_back(typing.request, typing.read(ids));
+    }
+    for (const auto& [request, trace] : all) check_same(*trace, *run(typing.loaded, request, typing.ctx()));
   }
-  for (const auto& [request, trace] : all) check_same(*trace, *run(typing.loaded, request, Ctx{typing.backend}));
 }
 
 TEST_CASE("a pass that was stopped leaves what was known before it") {
