@@ -274,6 +274,24 @@ HWY_NOINLINE void AmongSome(const Factors& of, Index t, Index n, Index depth, In
   for (Index s = t - 1; s >= 0; --s) Reach<V>(of, s, depth, k, reach, partial);
 }
 
+void UntilOf(const Bundle& in, Index n, float* left, float* out) {
+  std::fill_n(left, in.depth, 1.0f);
+  for (Index s = n - 1; s >= 0; --s) {
+    float* const to = out + s * in.depth;
+    Index at = 0;
+    for (Index lane = 0; lane < in.lanes; ++lane, at += in.states) {
+      const float *const b = in.b[s] + in.place[lane], *const a = in.a + at;
+      const float step = in.delta[s][lane];
+      Each(in.states, [&](auto d, Index i) HWY_ATTR {
+        const auto steps = hn::Set(d, step), had = hn::LoadU(d, left + at + i);
+        hn::StoreU(SeenOrZero(d, hn::Mul(had, hn::Mul(steps, hn::LoadU(d, b + i)))), d, to + at + i);
+        hn::StoreU(SeenOrZero(d, hn::Mul(had, ExpOrZero(d, hn::Mul(steps, hn::LoadU(d, a + i))))), d, left + at + i);
+      });
+    }
+    std::fill(to + at, to + in.depth, 0.0f);
+  }
+}
+
 void Among(const Factors& of, Index n, Index first, Index depth, float* partial) {
   const auto lanes = static_cast<Index>(hn::Lanes(Whole()));
   for (Index t = first / kTokens * kTokens; t < n; t += kTokens) {
@@ -348,6 +366,7 @@ HWY_EXPORT(Reaches);
 HWY_EXPORT(Scaled);
 HWY_EXPORT(Since);
 HWY_EXPORT(Until);
+HWY_EXPORT(UntilOf);
 HWY_EXPORT(Among);
 HWY_EXPORT(PartialSize);
 HWY_EXPORT(Summed);
@@ -387,6 +406,9 @@ void since(const Factors& of, Index n, Index skip, Index depth, float* out) {
 }
 void until(const Factors& of, Index n, Index depth, float* out) {
   HWY_DYNAMIC_DISPATCH(Until)(of, n, depth, out);
+}
+void until(const Bundle& in, Index n, float* left, float* out) {
+  HWY_DYNAMIC_DISPATCH(UntilOf)(in, n, left, out);
 }
 void among(const Factors& of, Index n, Index first, Index depth, float* partial) {
   HWY_DYNAMIC_DISPATCH(Among)(of, n, first, depth, partial);

@@ -77,6 +77,8 @@ void passed(const Bundle& in, const float* span, float* out);
 void since(const Factors& of, Index n, Index skip, Index depth, float* out);
 /// Δ B of each of n tokens, decayed until the last of them.
 void until(const Factors& of, Index n, Index depth, float* out);
+/// The same, to the same bits, without any factors but in passing. `left` (depth): scratch.
+void until(const Bundle& in, Index n, float* left, float* out);
 /// Adds α_ts of n tokens among each other, t ≥ first, as vectors whose lanes are still to be summed, to
 /// partial_size() numbers.
 void among(const Factors& of, Index n, Index first, Index depth, float* partial);

@@ -77,11 +77,13 @@ class MeanOfLanes {
       place_.push_back((lane + l) / per_group * states_);
       for (Index i = 0; i < states_; ++i) a_.ref(l, i) = in_.a.at(lane + l, i % in_.a.dim(1));
       slowest_.push_back(-static_cast<double>(std::ranges::max(a_.select(0, l).values())));
-      double sum = 0;
-      for (Index t = 0; t < n_; ++t) {
-        sum += static_cast<double>(in_.delta.at(t, lane + l));
-        if ((t + 1) % leaf_tokens == 0) nth(sums_, l).push_back(sum);
-      }
+    }
+    std::vector<double> sum(static_cast<std::size_t>(lanes), 0.0);
+    for (Index t = 0; t < n_; ++t) {
+      const float* const delta = in_.delta.data() + t * in_.delta.stride(0) + lane;
+      for (Index l = 0; l < lanes; ++l) nth(sum, l) += static_cast<double>(delta[l]);
+      if ((t + 1) % leaf_tokens == 0)
+        for (Index l = 0; l < lanes; ++l) nth(sums_, l).push_back(nth(sum, l));
     }
     of_ = {lanes,
            states_,
@@ -141,12 +143,12 @@ class MeanOfLanes {
     const state_lanes::Factors factors{own, own + size, own + 2 * size};
     state_lanes::Bundle from = of_;
     from.delta = from.delta.from(begin), from.b = from.b.from(begin), from.c = from.c.from(begin);
+    float* const ends = ends_.mutable_data() + at * of_.depth;
+    if (end <= first_) return state_lanes::until(from, end - begin, own, ends);  // no row asks for more
     state_lanes::spread(from, end - begin, factors);
-    if (end > first_) {
-      state_lanes::among(factors, end - begin, skip, of_.depth, partial(begin));
-      if (begin > 0) state_lanes::since(factors, end - begin, skip, of_.depth, left(begin + skip));
-    }
-    if (end < n_) state_lanes::until(factors, end - begin, of_.depth, ends_.mutable_data() + at * of_.depth);
+    state_lanes::among(factors, end - begin, skip, of_.depth, partial(begin));
+    if (begin > 0) state_lanes::since(factors, end - begin, skip, of_.depth, left(begin + skip));
+    if (end < n_) state_lanes::until(factors, end - begin, of_.depth, ends);
   }
 
   /// Rows [middle, end) times the columns [begin, middle).
