@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/attention/state_mixing.h"
 #include "core/attention/state_patterns.h"
@@ -131,6 +132,41 @@ TEST_CASE("rows of a mean have the same bits whatever comes before and after the
     CHECK(same_bits(mean_patterns(three, in, shapes.lanes == 20 ? 4 : 1, 3), patterns));
     CHECK(same_bits(patterns.select(0, 0), mean_implied(in, 0, shapes.lanes == 20 ? 5 : shapes.lanes, 3)));
   }
+}
+
+TEST_CASE("means of lanes: a number that is none shows in every cell that it makes, and in no other") {
+  constexpr Index n = 150, at = 70;
+  const Shapes slow{3, 1, 5, false, 0.02f};  // nothing goes by itself
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto check = [&](const StateMixing& in, const auto& wrong) {
+    const Tensor right = mean_implied(random_mixing(slow, n, 5), 0, 3), map = mean_implied(in, 0, 3),
+                 one = implied_attention(in, 1);
+    int cells = 0, hidden = 0, spread = 0, differ = 0;
+    for (Index t = 0; t < n; ++t)
+      for (Index s = 0; s <= t; ++s) {
+        cells += wrong(t, s);
+        for (const float value : {map.at(t, s), one.at(t, s)}) {
+          hidden += wrong(t, s) && !std::isnan(value);
+          spread += !wrong(t, s) && std::isnan(value);
+        }
+        differ += !wrong(t, s) && std::abs(map.at(t, s) - right.at(t, s)) > 1e-5f;
+      }
+    CHECK(cells >= at);
+    CHECK(hidden == 0);
+    CHECK(spread == 0);
+    CHECK(differ == 0);
+  };
+  StateMixing in = random_mixing(slow, n, 5);
+  in.delta.ref(at, 1) = nan;  // of one lane of three
+  check(in, [](Index t, Index s) { return s <= at && at <= t; });
+  in = random_mixing(slow, n, 5);
+  in.b = in.b.packed();
+  in.b.ref(at, 0, 2) = nan;
+  check(in, [](Index t, Index s) { return s == at && at <= t; });
+  in = random_mixing(slow, n, 5);
+  in.c = in.c.packed();
+  in.c.ref(at, 0, 4) = nan;
+  check(in, [](Index t, Index) { return t == at; });
 }
 
 TEST_CASE("means of lanes: what has all gone is exactly 0, long steps stay finite, and who stops it is told") {
