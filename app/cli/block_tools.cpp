@@ -116,12 +116,18 @@ Report Residual::read(const ReadRun& run) const {
     return position ? static_cast<double>(values.at(row, *position)) : ResidualStream::mean(values, row);
   };
   out.facts({{"of", "of", position ? fmt::format("position {}", *position) : "mean over positions"}});
+  if (run.loaded.model->config().dims.stream_scales)
+    out.fact({"left_of_embedding", "left of the embedding, which a learned number multiplies behind every block",
+              found.factors(position.value_or(0))});
   auto& rows = out.table("rows", {"stage", "norm", "added", "cosine"});
   for (std::size_t s = 0; s < found.stages.size(); ++s) {
     const auto stage = static_cast<Index>(s);
-    const bool part = s > 0;  // the parts lie between the stages
-    rows.add({found.stages[s].name, of(found.norm, stage), part ? of(found.added, stage - 1) : std::nan(""),
-              part ? of(found.cosine, stage - 1) : std::nan("")});
+    const std::vector<std::size_t> parts = found.parts_of(stage);
+    const bool one = parts.size() == 1;  // else lines of their own, before that of the stream
+    for (const std::size_t part : parts)
+      rows.add({one ? found.stages[s].name : found.parts[part].name, one ? of(found.norm, stage) : std::nan(""),
+                of(found.added, static_cast<Index>(part)), of(found.cosine, static_cast<Index>(part))});
+    if (!one) rows.add({found.stages[s].name, of(found.norm, stage), std::nan(""), std::nan("")});
   }
   out.picture = framed_picture("Residual stream", *run.trace, [found, position](const Style& style) {
     return chart_scene(stream_chart(found, position, style), style);

@@ -67,6 +67,8 @@ Cell config_json(const ModelConfig& c) {
   out["gated_mlp"] = c.gated_mlp;
   out["tied_embeddings"] = c.tied_embeddings;
   for (const Mixer mixer : c.dims.mixers) out["mixers"].push_back(name_in(mixer_names, mixer));
+  for (const LayerWidths& each : c.dims.widths)
+    out["widths"].push_back(Cell{{"kv_heads", each.kv_heads}, {"d_head", each.d_head}, {"d_mlp", each.d_mlp}});
   if (const std::string other = switches(c); !other.empty()) out["switches"] = other;
   if (c.encoder) out["encoder"] = config_json(*c.encoder);
   return out;
@@ -93,10 +95,11 @@ void add_keys(Report& out, const std::vector<ConfigKey>& keys) {
 /// Lines about one stack.
 void add_stack(Report& out, const ModelConfig& c) {
   const char* const which = c.stack == Stack::encoder ? "encoder: " : c.stack == Stack::decoder ? "decoder: " : "";
+  const std::string keys = across_layers(c.dims, &LayerWidths::kv_heads);
   out.line(fmt::format("  {}{} layers, {} heads of {}{}, width {}, MLP {}{}, {} {}, context {}", which, c.dims.layers,
-                       c.dims.heads, c.dims.d_head,
-                       c.dims.kv_heads != c.dims.heads ? fmt::format(" on {} key-value heads", c.dims.kv_heads) : "",
-                       c.dims.d_model, c.dims.d_mlp, c.gated_mlp ? " gated" : "",
+                       c.dims.heads, across_layers(c.dims, &LayerWidths::d_head),
+                       keys != std::to_string(c.dims.heads) ? fmt::format(" on {} key-value heads", keys) : "",
+                       c.dims.d_model, across_layers(c.dims, &LayerWidths::d_mlp), c.gated_mlp ? " gated" : "",
                        c.vision  ? "classes"
                        : c.sound ? "mels"
                                  : "vocabulary",

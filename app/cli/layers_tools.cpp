@@ -172,6 +172,10 @@ Report Gradients::read(const ReadRun& run) const {
   out.facts({{"position", "position", of.position},
              {"token", "token", namer(run.loaded)(of.token)},
              {"value", "value", found.gradients.value}});
+  if (run.loaded.model->config().normed_alone())
+    out.line(
+        "gradient × input is 0 by nature: a norm reads each embedding with nothing added to it, and takes its "
+        "length away; no answer moves as it fades in");
   auto& rows = out.table("rows", {"what", "token", "gradient_times_input", "importance", "reach"});
   std::vector<double> shown;
   for (std::size_t i = 0; i < run.trace->tokens.size(); ++i) {

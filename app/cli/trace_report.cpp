@@ -213,6 +213,8 @@ Cell model_json(const ModelInfo& model) {
            {"parameters", model.parameters},
            {"dtype", model.dtype}};
   for (const Mixer mixer : model.dims.mixers) out["mixers"].push_back(name_in(mixer_names, mixer));
+  for (const LayerWidths& each : model.dims.widths)
+    out["widths"].push_back(Cell{{"kv_heads", each.kv_heads}, {"d_head", each.d_head}, {"d_mlp", each.d_mlp}});
   if (model.stack != Stack::only) out["stack"] = name_in(stack_names, model.stack);
   return out;
 }

@@ -62,7 +62,13 @@ Matrix stream_matrix(const ResidualStream& stream, std::shared_ptr<const Trace> 
   out.row_title = said("stage ↓");
   out.column_title = said("position →");
   out.unit = said("‖x‖ of the residual stream");
-  out.provenance = said("Euclidean norm of hook_resid_pre, hook_resid_mid and hook_resid_post at every position");
+  std::vector<std::string> sites;
+  for (const LogitLens::Stage& stage : stream.stages) {
+    const std::string_view site = info(stage.site.kind).pattern;
+    std::string last(site.substr(site.rfind('.') + 1));
+    if (std::ranges::find(sites, last) == sites.end()) sites.push_back(std::move(last));
+  }
+  out.provenance = say("Euclidean norm at every position of {}", fmt::join(sites, ", "));
   out.low = 0;
   return out;
 }
@@ -73,16 +79,20 @@ LineChart added_chart(const ResidualStream& stream, bool cosine, const Style& st
       cosine ? said("cosine of what is added with the stream, mean") : said("‖what is added‖, mean over positions");
   chart.grid = chart.points = true;
   if (!cosine) chart.y_low = 0;
-  ChartSeries attention{said("attention"), style.theme.query, {}, {}}, mlp{"MLP", style.theme.value, {}, {}};
+  ChartSeries lines[] = {{said("attention"), style.theme.query, {}, {}},
+                         {"MLP", style.theme.value, {}, {}},
+                         {said("the layer's own input"), style.theme.key, {}, {}},
+                         {said("scale of all"), style.theme.muted, {}, {}}};  // as ResidualStream::Part::Kind
   for (std::size_t p = 0; p < stream.parts.size(); ++p) {
-    ChartSeries& line = stream.parts[p].mlp ? mlp : attention;
-    line.x.push_back(stream.parts[p].layer);
+    const ResidualStream::Part& part = stream.parts[p];
+    ChartSeries& line = nth(lines, part.kind);
+    line.x.push_back(part.layer);
     line.y.push_back(ResidualStream::mean(cosine ? stream.cosine : stream.added, static_cast<Index>(p)));
-    if (!stream.parts[p].mlp) chart.x_ticks.push_back(stream.parts[p].layer);
+    if (part.kind == ResidualStream::Part::Kind::attention) chart.x_ticks.push_back(part.layer);
   }
   chart.x_title = said("layer");
-  chart.series = {attention};
-  if (!mlp.x.empty()) chart.series.push_back(mlp);
+  for (ChartSeries& line : lines)
+    if (!line.x.empty()) chart.series.push_back(std::move(line));
   return chart;
 }
 

@@ -26,7 +26,8 @@ namespace headscope {
 LineChart stream_chart(const ResidualStream& stream, std::optional<Index> position, const Style& style);
 /// Stages down, positions across.
 Matrix stream_matrix(const ResidualStream& stream, std::shared_ptr<const Trace> trace);
-/// What attention and MLP add by layer, mean over positions: ‖f‖, or (`cosine`) its cosine with the stream.
+/// What attention, MLP and what else there is add by layer, mean over positions: ‖f‖, or (`cosine`) its cosine with the
+/// stream.
 LineChart added_chart(const ResidualStream& stream, bool cosine, const Style& style);
 
 /// The mean ‖x‖ by depth of the model as it is and with its norms moved.

@@ -6,6 +6,7 @@
 #include "core/attention/key_sharing.h"
 #include "core/base/words.h"
 #include "core/model/kv_cache.h"
+#include "core/trace/layer_kinds.h"
 #include "viz/scene/compose.h"
 
 namespace headscope {
@@ -38,10 +39,14 @@ SharingPicture eight_heads() {
   return picture;
 }
 
-/// The model's numbers of heads; its own way is marked.
-SharingPicture own_heads(const ModelConfig& config) {
-  const ModelDims& d = config.dims;
-  SharingPicture picture{say("THE OPEN MODEL · {} query heads of {} numbers", d.heads, d.d_head), {}};
+/// The model's numbers of heads, in layers of one kind; its own way is marked.
+SharingPicture own_heads(const ModelConfig& config, const LayerKind& kind) {
+  const ModelDims& d = kind.dims;
+  SharingPicture picture{config.dims.widths.empty()
+                             ? say("THE OPEN MODEL · {} query heads of {} numbers", d.heads, d.d_head)
+                             : say("THE OPEN MODEL, {} OF ITS {} LAYERS · {} query heads of {} numbers", kind.layers,
+                                   config.dims.layers, d.heads, d.d_head),
+                         {}};
   const double each = d.d_head + d.value_width(), all = d.heads * each;
   std::vector<int> ways;
   for (int key_heads = d.heads; key_heads >= 1; --key_heads)
@@ -73,9 +78,16 @@ Scene sharing_ways_scene(const ModelConfig* model, double width, const Style& st
   eight.width = width;
   Scene scene = key_sharing_scene(eight, style);
   if (model && model->dims.any_attends()) {
-    SharingPicture own = own_heads(*model);
-    own.width = width;
-    const Scene parts[] = {std::move(scene), key_sharing_scene(own, style)};
+    // Layers that have the same heads are one kind here, whatever their MLPs.
+    ModelDims dims = model->dims;
+    for (LayerWidths& each : dims.widths) each.d_mlp = dims.d_mlp;
+    std::vector<Scene> parts{std::move(scene)};
+    for (const LayerKind& kind : layer_kinds(dims)) {
+      if (kind.mixer != Mixer::attention) continue;
+      SharingPicture own = own_heads(*model, kind);
+      own.width = width;
+      parts.push_back(key_sharing_scene(own, style));
+    }
     scene = below(parts, 14);
   }
   scene.title = said("Query heads and the key heads they share");

@@ -7,6 +7,7 @@
 
 #include "app/state/positions_jobs.h"
 #include "core/edits/position_edit.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -71,7 +72,8 @@ std::optional<SetPositions> PositionsController::edit() const {
   const PositionKind own = model->config().position;
   SetPositions edit;
   if (view.method == "rope") {
-    if (own == PositionKind::rotary ? !changed() : model->config().dims.d_head % 2 != 0) return std::nullopt;
+    const auto [least, most] = least_and_most(model->config().dims, &LayerWidths::d_head);
+    if (own == PositionKind::rotary ? !changed() : least % 2 != 0 || most % 2 != 0) return std::nullopt;
     edit.method = Method::rope;
     if (view.base > 0) edit.base = view.base;
     if (view.scaling != RotaryConfig::Scaling::none) {

@@ -211,8 +211,8 @@ bool has(const json& list, const json& entry) {
 /// What is different in `mine` than in `known`, on top of `theirs`; null = not there. Of lists of texts every entry
 /// counts for itself.
 json merged(const json& known, const json& mine, const json& theirs) {
+  if (mine == known) return theirs;  // also what another window took away
   if (theirs.is_null() || theirs == known) return mine;
-  if (mine == known) return theirs;
   if (mine.is_object() && theirs.is_object()) {
     json out = theirs;
     const auto at = [](const json& in, const std::string& key) {

@@ -11,6 +11,7 @@
 #include "app/window/pages.h"
 #include "core/base/memory.h"
 #include "core/base/words.h"
+#include "core/trace/layer_kinds.h"
 
 namespace headscope {
 
@@ -209,12 +210,16 @@ void extents(const Ui& ui, const ModelFacts& facts) {
   Rows rows(ui, "extents", {{"", 1}, {"", 3}});
   rows.row({said("family"), c.family + ": " + facts.summary});
   rows.row({said("layers"), std::to_string(c.dims.layers)});
-  rows.row({said("heads"), c.dims.kv_heads == c.dims.heads ? say("{} of {} dimensions", c.dims.heads, c.dims.d_head)
-                                                           : say("{} of {} dimensions, on {} heads of keys and values",
-                                                                 c.dims.heads, c.dims.d_head, c.dims.kv_heads)});
+  const std::string keys = across_layers(c.dims, &LayerWidths::kv_heads),
+                    width = across_layers(c.dims, &LayerWidths::d_head),
+                    neurons = across_layers(c.dims, &LayerWidths::d_mlp, grouped);
+  rows.row(
+      {said("heads"), keys == std::to_string(c.dims.heads)
+                          ? say("{} of {} dimensions", c.dims.heads, width)
+                          : say("{} of {} dimensions, on {} heads of keys and values", c.dims.heads, width, keys)});
   rows.row({said("width"), grouped(c.dims.d_model)});
-  rows.row({"MLP", c.gated_mlp ? say("{} wide, gated, {}", grouped(c.dims.d_mlp), name_of(c.activation))
-                               : say("{} wide, {}", grouped(c.dims.d_mlp), name_of(c.activation))});
+  rows.row({"MLP", c.gated_mlp ? say("{} wide, gated, {}", neurons, name_of(c.activation))
+                               : say("{} wide, {}", neurons, name_of(c.activation))});
   rows.row({said("norms"), fmt::format("{}, ε {}", name_of(c.norm), c.norm_epsilon)});
   rows.row({said("positions"), c.position == PositionKind::rotary
                                    ? say("{}, base {}", said_view(name_of(c.position)), c.rotary.base)

@@ -18,7 +18,7 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
   if (!map) return std::nullopt;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const auto group = [&](Index row) {  // how many heads a cell stands for
-    return by_key ? by_key->heads / std::max(1, by_key->widths_of(static_cast<int>(row)).kv_heads) : 1;
+    return by_key ? by_key->group(static_cast<int>(row)) : 1;
   };
   const auto there = [&](Index row, Index column) {
     return !by_key || static_cast<int>(column) * group(row) < by_key->heads;

@@ -120,7 +120,7 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? most_keys : dims.heads;
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
-      const int own_keys = dims.widths_of(layer).kv_heads, group = keys ? dims.heads / own_keys : 1;
+      const int own_keys = dims.widths_of(layer).kv_heads, group = keys ? dims.group(layer) : 1;
       if (!has_site(dims, {request.site, layer}) || (keys && column >= own_keys)) {
         cells.emplace_back();  // nothing to patch
         continue;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -101,8 +102,7 @@ Matrix normed(const Matrix& x, const Model& model, Backend& backend, const Circu
       out.leftCols(c.rotary.width) += matrix_of<float>(turning_keys(c, block, backend, tensor_of(x)));
     return out;
   }
-  const Projection all = keys ? model.projection(c.kv_layer(of.head.layer), WeightMatrix::k)
-                              : model.projection(of.head.layer, WeightMatrix::q);
+  const Projection all = model.projection(of.head.layer, keys ? WeightMatrix::k : WeightMatrix::q);
   Matrix full = projected(x, all.weight, all.bias);
   const LayerWidths wide = c.dims.widths_of(of.head.layer);
   const Index heads = keys ? wide.kv_heads : c.dims.heads,
@@ -139,9 +139,8 @@ Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::
   const ModelWeights w = model.weights();
   const HeadWeights& head = nth(nth(w.blocks, of.head.layer).heads, of.head.head);
   const ModelConfig& c = model.config();
-  // Of keys and values as the layer reads them that makes them.
-  const Matrix e = embeddings(model, w, backend, of.head.layer, tokens),
-               read = c.own_keys(of.head.layer) ? e : embeddings(model, w, backend, c.kv_layer(of.head.layer), tokens);
+  assert(c.own_keys(of.head.layer) && !c.value_norm);  // the families that have these have norms behind attention, too
+  const Matrix e = embeddings(model, w, backend, of.head.layer, tokens);
   Factors out;
   out.queries = normed(e, model, backend, of, false);
   if (c.turns(of.head.layer)) {
@@ -154,12 +153,8 @@ Factors factors(const Model& model, Backend& backend, const CircuitOf& of, std::
     out.queries *= static_cast<float>(query_growth(
         {.original_context = c.unturned_floor, .query_growth = c.unturned_growth, .growth_from = 1}, of.distance));
   out.queries *= score_scale(model.config(), of.head.layer);
-  out.keys = normed(read, model, backend, of, true);
-  out.values = projected(read_by(read, model, backend, of.head.layer, WeightMatrix::v), head.v, {});
-  if (c.value_norm) {
-    if (head.v_bias.defined()) out.values = projected(read, head.v, head.v_bias);
-    out.values = matrix_of<float>(normalized(c, nth(w.blocks, of.head.layer).v_norm, backend, tensor_of(out.values)));
-  }
+  out.keys = normed(e, model, backend, of, true);
+  out.values = projected(read_by(e, model, backend, of.head.layer, WeightMatrix::v), head.v, {});
   out.outputs = matrix_of<float>(head.o) * output_directions(model.config(), w);
   return out;
 }

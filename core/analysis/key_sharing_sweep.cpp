@@ -9,12 +9,16 @@
 
 namespace headscope {
 
+bool alike_in_keys(const ModelConfig& config) {
+  return config.dims.widths.empty() && config.kv_layers.empty();
+}
+
 KeySharingSweep::KeySharingSweep(LoadedModel loaded, RunRequest request, int ranks)
     : loaded_(std::move(loaded)), ranks_(ranks) {
   known_.request = std::move(request);
   known_.dims = loaded_.model->config().dims;
   const ModelConfig& config = loaded_.model->config();
-  if (!config.dims.widths.empty() || !config.kv_layers.empty())
+  if (!alike_in_keys(config))
     throw Error("key sharing", "a model whose layers all have as many keys of the same width", config.name,
                 "the edit \"share keys\" of one layer works on it");
 }

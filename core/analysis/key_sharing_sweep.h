@@ -26,10 +26,13 @@ struct KeySharing {
   int total = 0;
 };
 
+/// Whether all layers have as many keys of the same width, made by themselves: only then one number says how all share.
+bool alike_in_keys(const ModelConfig& config);
+
 class KeySharingSweep final : public Sweep {
  public:
   using Result = KeySharing;
-  /// At most `ranks` ranks, halving from the full one.
+  /// At most `ranks` ranks, halving from the full one. Throws Error where layers are not alike_in_keys().
   KeySharingSweep(LoadedModel loaded, RunRequest request, int ranks = 8);
   void step(const Ctx& ctx) override;
   int done() const override { return static_cast<int>(known_.entries.size()); }

@@ -70,14 +70,20 @@ std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
                                                                                     : mlp         ? "mlp"
                                                                                                   : mixer;
     if (mlp && dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} {}", layer, mixer)});
-    stages.push_back({{SiteKind::resid_post, layer}, fmt::format("{} {}", layer, last)});
+    // The last of these leaves the block.
+    std::vector<std::pair<SiteKind, const char*>> ends;
+    if (dims.d_layer > 0) ends.emplace_back(SiteKind::resid_late, last);
+    if (dims.stream_scales) ends.emplace_back(SiteKind::resid_unscaled, dims.d_layer > 0 ? "input" : last);
+    ends.emplace_back(SiteKind::resid_post, dims.stream_scales ? "scale" : dims.d_layer > 0 ? "input" : last);
+    for (const auto& [site, part] : ends) stages.push_back({{site, layer}, fmt::format("{} {}", layer, part)});
   }
   return stages;
 }
 
 std::set<SiteKind> logit_lens_sites(const Model& model) {
-  if (!model.config().dims.has_mid()) return {SiteKind::resid_pre, SiteKind::resid_post};
-  return {SiteKind::resid_pre, SiteKind::resid_mid, SiteKind::resid_post};
+  std::set<SiteKind> sites;
+  for (const LogitLens::Stage& stage : residual_stages(model.config().dims)) sites.insert(stage.site.kind);
+  return sites;
 }
 
 std::vector<std::int32_t> follow(const Trace& trace, std::int32_t token) {

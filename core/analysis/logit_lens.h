@@ -22,7 +22,8 @@ struct LogitLens {
   struct Stage {
     Site site;         ///< whose tensor was decoded
     std::string name;  ///< "embedding", "0 attn" (after the attention of block 0; "0 mixer" where it does not attend),
-                       ///< "0 mlp" (after its MLP)
+                       ///< "0 mlp" (after its MLP), "0 input" (after what the layer's own input adds), "0 scale"
+                       ///< (times the layer's learned number)
   };
   std::vector<Stage> stages;  ///< in order of depth; the last is the model's own answer
   Index positions = 0;
@@ -44,8 +45,8 @@ struct LogitLens {
   std::int32_t rank(Index stage, Index position) const { return nth(followed_rank, stage * positions + position); }
 };
 
-/// The places where a residual stream can be read, in order of depth: before the first block, after every attention
-/// and every MLP.
+/// The places where a residual stream can be read, in order of depth: before the first block, after every attention,
+/// every MLP, every layer's own input, and the number that multiplies it.
 std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims);
 
 /// The sites it reads: residual streams before, within and after every block.

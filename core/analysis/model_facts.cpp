@@ -325,7 +325,7 @@ std::string switches(const ModelConfig& c) {
   }
   tell(c.dims.d_layer > 0,
        say("every layer gets {} numbers of each token by itself, from a table and from the embedding", c.dims.d_layer));
-  tell(c.stream_scales, said("the stream times a learned number behind every block"));
+  tell(c.dims.stream_scales, said("the stream times a learned number behind every block"));
   tell(c.unturned_growth > 0, say("queries that are not rotated times 1 + {} ln(1 + ⌊(position + 1) ÷ {}⌋)",
                                   c.unturned_growth, c.unturned_floor));
   tell(c.clip_qkv > 0, say("queries, keys and values cut to ± {}", c.clip_qkv));

@@ -129,14 +129,18 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
   const ModelConfig& config = model.config();
   if (which != WhichNorm::last && (layer < 0 || layer >= config.dims.layers))
     throw Error("norm: layer", fmt::format("a layer from 0 to {}", config.dims.layers - 1), std::to_string(layer));
+  if (config.norms_sums())
+    throw Error("norm", "a model with norms before attention or MLP, or behind its last block", config.name,
+                "its norms stand behind sums, x ← norm(x + part), and make the stream itself: \"residual\" (Residual "
+                "stream in the window) tells its length behind each");
   if (which == WhichNorm::before_mlp && !config.dims.has_mlp(layer))
     throw Error("norm", "the norm before attention, or the last",
                 config.dims.d_mlp == 0 ? "one before an MLP, which this model does not have"
                                        : fmt::format("one before an MLP, which layer {} does not have", layer));
   if (which == WhichNorm::last && (!config.last_norm() || config.head_layer))
     throw Error("norm", "a model whose last norm reads the stream that leaves its blocks", config.name,
-                config.last_norm() ? "a layer of its own stands between them"
-                                   : "the stream itself is normalised, and no norm stands behind the last block");
+                config.last_norm() ? "a layer of its own stands between them; norms before attention are read"
+                                   : "no norm stands behind the last block; norms before attention are read");
   if (which != WhichNorm::last && !config.norms_before(layer))
     throw Error("norm", "the last norm", "one before attention or the MLP",
                 config.dims.normed_behind.empty()

@@ -1,9 +1,12 @@
 #include "core/analysis/residual_stream.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
 #include "core/analysis/need.h"
+#include "core/base/nth.h"
 #include "core/model/weights.h"
 
 namespace headscope {
@@ -12,6 +15,23 @@ namespace {
 std::span<const float> packed_row(const Tensor& packed, Index row) {
   const auto width = static_cast<std::size_t>(packed.dim(1));
   return packed.values().subspan(static_cast<std::size_t>(row) * width, width);
+}
+
+/// What a part puts into the stream; of a scale what it makes of it.
+Site written(ResidualStream::Part::Kind kind, int layer) {
+  using Kind = ResidualStream::Part::Kind;
+  return {kind == Kind::attention ? SiteKind::attn_out
+          : kind == Kind::mlp     ? SiteKind::mlp_out
+          : kind == Kind::input   ? SiteKind::layer_out
+                                  : SiteKind::resid_post,
+          layer};
+}
+
+Tensor less(const Tensor& a, const Tensor& b) {
+  Tensor out = a.copy();
+  const auto values = out.mutable_values();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= b.values()[i];
+  return out;
 }
 }  // namespace
 
@@ -29,10 +49,31 @@ double ResidualStream::mean(const Tensor& values, Index row) {
   return count ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
 }
 
+double ResidualStream::factor(std::size_t part, Index position) const {
+  const auto p = static_cast<Index>(part);
+  const double length = static_cast<double>(norm.at(nth(parts, p).stage - 1, position));
+  return 1 + static_cast<double>(cosine.at(p, position)) * static_cast<double>(added.at(p, position)) / length;
+}
+
+double ResidualStream::factors(Index position) const {
+  double product = 1;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    if (parts[p].kind == Part::Kind::scale) product *= factor(p, position);
+  return product;
+}
+
+std::vector<std::size_t> ResidualStream::parts_of(Index stage) const {
+  std::vector<std::size_t> out;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    if (parts[p].stage == stage) out.push_back(p);
+  return out;
+}
+
 std::set<SiteKind> residual_stream_sites(const Model& model) {
-  std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::attn_out, SiteKind::resid_post};
+  std::set<SiteKind> sites = logit_lens_sites(model);
+  sites.insert(SiteKind::attn_out);
   if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
-  if (model.config().dims.has_mid()) sites.insert(SiteKind::resid_mid);
+  if (model.config().dims.d_layer > 0) sites.insert(SiteKind::layer_out);
   return sites;
 }
 
@@ -47,17 +88,28 @@ ResidualStream read_residual_stream(const Trace& trace) {
     for (Index i = 0; i < n; ++i)
       out.norm.ref(static_cast<Index>(s), i) = static_cast<float>(norm_of(packed_row(x, i)));
   }
-  for (int layer = 0; layer < dims.layers; ++layer) {
-    out.parts.push_back({layer, false});
-    if (dims.has_mlp(layer)) out.parts.push_back({layer, true});
+  using Kind = ResidualStream::Part::Kind;
+  for (int layer = 0, stage = 0; layer < dims.layers; ++layer) {
+    const auto add = [&](Kind kind, const char* what, Index at) {
+      out.parts.push_back({fmt::format("{} {}", layer, what), layer, kind, at});
+    };
+    const bool apart = dims.has_mid() || !dims.has_mlp(layer);
+    add(Kind::attention, dims.attends(layer) ? "attn" : "mixer", apart ? ++stage : stage + 1);
+    if (dims.has_mlp(layer)) add(Kind::mlp, "mlp", ++stage);
+    if (dims.d_layer > 0) add(Kind::input, "input", ++stage);
+    if (dims.stream_scales) add(Kind::scale, "scale", ++stage);
   }
   out.added = Tensor::uninitialized({static_cast<Index>(out.parts.size()), n});
   out.cosine = out.added.copy();
   for (std::size_t p = 0; p < out.parts.size(); ++p) {
-    const auto [layer, mlp] = out.parts[p];
+    const int layer = out.parts[p].layer;
+    const Kind kind = out.parts[p].kind;
     const auto part = static_cast<Index>(p);
-    const Tensor x = need(trace, {mlp && dims.has_mid() ? SiteKind::resid_mid : SiteKind::resid_pre, layer}).packed(),
-                 f = need(trace, {mlp ? SiteKind::mlp_out : SiteKind::attn_out, layer}).packed();
+    // Of a block's own: the stage before it is that of another block, or what this one begins with.
+    const Site before = nth(out.stages, out.parts[p].stage - 1).site;
+    const Tensor x = need(trace, before.layer == layer ? before : Site{SiteKind::resid_pre, layer}).packed();
+    Tensor f = need(trace, written(kind, layer)).packed();
+    if (kind == Kind::scale) f = less(f, x);
     for (Index i = 0; i < n; ++i) {
       const auto stream = packed_row(x, i), added = packed_row(f, i);
       double product = 0;

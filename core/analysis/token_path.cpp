@@ -139,7 +139,7 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
            true);
       leaving = say("{} + input", leaving);
     }
-    if (config.stream_scales) leaving = say("({}) times a learned number", leaving);
+    if (config.dims.stream_scales) leaving = say("({}) times a learned number", leaving);
     site(SiteKind::resid_post, layer, say("{} stream", layer), leaving);
   }
   if (!answers_here) return out;

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <iterator>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/attention/state_lanes.h"
@@ -42,7 +45,8 @@ class AlikeMeans {
       for (Index t = 0; t < n_; ++t, ++sum) {
         const float delta = in.delta.at(t, lane);
         delta_.ref(lane, t) = delta;
-        sum[1] = *sum + static_cast<double>(delta);
+        if (std::isnan(delta)) unknown_.emplace_back(lane, t);
+        sum[1] = *sum + (std::isnan(delta) ? 0.0 : static_cast<double>(delta));
       }
     }
     for (Index group = 0; group < groups_; ++group) {
@@ -94,6 +98,10 @@ class AlikeMeans {
       float within[leaf_tokens];
       state_lanes::reaches(sum + 1 + leaf, sum[t + 1], a, delta + leaf, t + 1 - leaf, within);
       state_lanes::scaled(product + leaf, within, share, t + 1 - leaf, add, out + leaf);
+      // What came before a step that is no number, or with it, is none.
+      const auto later = std::ranges::upper_bound(unknown_, std::pair(lane, t));
+      if (later != unknown_.begin() && std::prev(later)->first == lane)
+        std::fill_n(out, std::prev(later)->second + 1, std::numeric_limits<float>::quiet_NaN());
     }
   }
 
@@ -101,10 +109,11 @@ class AlikeMeans {
 
   const StateMixing& in_;
   const Index n_, first_, groups_, states_, lanes_, of_head_;
-  Tensor out_;                  // (head, n − first, n)
-  Tensor delta_;                // (lanes, n)
-  std::vector<double> sums_;    // (lanes, n + 1): Δ of the tokens before each, and of all
-  std::vector<Tensor> panels_;  // of a group's Bᵀ (N, n)
+  Tensor out_;                                    // (head, n − first, n)
+  Tensor delta_;                                  // (lanes, n)
+  std::vector<double> sums_;                      // (lanes, n + 1): Δ of the tokens before each, and of all
+  std::vector<Tensor> panels_;                    // of a group's Bᵀ (N, n)
+  std::vector<std::pair<Index, Index>> unknown_;  // lane, token: whose Δ is NaN, which is no part of the sums
 };
 
 }  // namespace

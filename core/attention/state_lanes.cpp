@@ -154,14 +154,16 @@ void Implied(const Tile& lane, Index t, Rows keep, float* reach, float* row) {
   }
 }
 
+/// NaN stays NaN in both: Highway's Exp would make 0 of it.
 template <class D>
 HWY_INLINE hn::Vec<D> ExpOrZero(D d, hn::Vec<D> x) {
   const auto least = hn::Set(d, -80.0f);
-  return hn::IfThenElseZero(hn::Ge(x, least), hn::Exp(d, hn::Max(x, least)));
+  const auto power = hn::IfThenElseZero(hn::Ge(x, least), hn::Exp(d, hn::Max(x, least)));
+  return hn::IfThenElse(hn::IsNaN(x), x, power);
 }
 template <class D>
 HWY_INLINE hn::Vec<D> SeenOrZero(D d, hn::Vec<D> x) {
-  return hn::IfThenElseZero(hn::Ge(hn::Abs(x), hn::Set(d, 1e-35f)), x);
+  return hn::IfThenZeroElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-35f)), x);
 }
 
 void Spread(const Bundle& in, Index n, const Factors& out) {

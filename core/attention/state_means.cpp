@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/attention/state_lanes.h"
@@ -72,16 +74,19 @@ class MeanOfLanes {
       for (Tensor* each : {&leaf_, &passed_}) std::ranges::fill(each->mutable_values(), 0.0f);
     place_.clear();
     slowest_.clear();
-    sums_.assign(static_cast<std::size_t>(lanes), {0.0});
+    sums_.assign(static_cast<std::size_t>(lanes), {Sum{}});
     for (Index l = 0; l < lanes; ++l) {
       place_.push_back((lane + l) / per_group * states_);
       for (Index i = 0; i < states_; ++i) a_.ref(l, i) = in_.a.at(lane + l, i % in_.a.dim(1));
       slowest_.push_back(-static_cast<double>(std::ranges::max(a_.select(0, l).values())));
     }
-    std::vector<double> sum(static_cast<std::size_t>(lanes), 0.0);
+    std::vector<Sum> sum(static_cast<std::size_t>(lanes));
     for (Index t = 0; t < n_; ++t) {
       const float* const delta = in_.delta.data() + t * in_.delta.stride(0) + lane;
-      for (Index l = 0; l < lanes; ++l) nth(sum, l) += static_cast<double>(delta[l]);
+      for (Index l = 0; l < lanes; ++l) {
+        const auto step = static_cast<double>(delta[l]);
+        std::isnan(step) ? static_cast<void>(++nth(sum, l).unknown) : static_cast<void>(nth(sum, l).known += step);
+      }
       if ((t + 1) % leaf_tokens == 0)
         for (Index l = 0; l < lanes; ++l) nth(sums_, l).push_back(nth(sum, l));
     }
@@ -177,9 +182,13 @@ class MeanOfLanes {
   /// Whether the tokens between two leaves leave nothing of what was there before: less than exp(−80) in every lane.
   bool gone(Index begin, Index end) const {
     for (Index l = 0; l < of_.lanes; ++l)
-      if (nth(slowest_, l) * (nth(nth(sums_, l), end / leaf_tokens) - nth(nth(sums_, l), begin / leaf_tokens)) < 80)
-        return false;
+      if (!(nth(slowest_, l) * span(l, begin, end) >= 80)) return false;  // also where nobody knows
     return true;
+  }
+  /// Δ of the tokens of whole leaves together: NaN where one of them is.
+  double span(Index lane, Index begin, Index end) const {
+    const Sum &from = nth(nth(sums_, lane), begin / leaf_tokens), &to = nth(nth(sums_, lane), end / leaf_tokens);
+    return from.unknown == to.unknown ? to.known - from.known : std::numeric_limits<double>::quiet_NaN();
   }
 
   void decay_left(Index begin, Index middle, Index end) {
@@ -191,10 +200,7 @@ class MeanOfLanes {
 
   /// What the tokens [begin, end), whole leaves, leave of what was there before them.
   void decays(Index begin, Index end) {
-    for (Index l = 0; l < of_.lanes; ++l) {
-      const std::vector<double>& sums = nth(sums_, l);
-      nth(spans_, l) = static_cast<float>(nth(sums, end / leaf_tokens) - nth(sums, begin / leaf_tokens));
-    }
+    for (Index l = 0; l < of_.lanes; ++l) nth(spans_, l) = static_cast<float>(span(l, begin, end));
     state_lanes::passed(of_, spans_.data(), passed_.mutable_data());
   }
 
@@ -222,7 +228,11 @@ class MeanOfLanes {
   Tensor a_;                // (lanes, N)
   state_lanes::Bundle of_;  // these lanes
   std::vector<Index> place_;
-  std::vector<std::vector<double>> sums_;  // by lane: Δ of all tokens before a leaf
+  struct Sum {
+    double known = 0;
+    Index unknown = 0;  ///< how many are NaN
+  };
+  std::vector<std::vector<Sum>> sums_;  // by lane: Δ of all tokens before a leaf
   std::vector<float> spans_;
   std::vector<double> slowest_;  // by lane: how fast its slowest state decays
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/attention/state_lanes.h"
 #include "core/base/error.h"
@@ -295,6 +297,9 @@ Tensor implied_attention(const StateMixing& in, Index lane, Index first, const s
       a.data(), nullptr};
   Tensor keep = Tensor::uninitialized({rows, states});
   state_lanes::decays(from, rows, rows_of(keep, 0, 0));
+  for (Index t = 0; t < rows; ++t)  // of which decays() makes 0
+    if (std::isnan(in.delta.at(t, lane)))
+      std::fill_n(keep.mutable_data() + t * states, states, std::numeric_limits<float>::quiet_NaN());
   Tensor weights = Tensor::zeros({rows - first, rows});
   for (Index t = first; t < rows; ++t) {
     if (stop.stop_requested()) throw Cancelled();

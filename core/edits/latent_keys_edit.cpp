@@ -28,7 +28,7 @@ LatentProjector latent_projector(const Model& model, int layer, int rank, const 
         fmt::format("those of {}, which a latent of {} numbers gives already", model.config().name, dims.kv_latent),
         "\"singular k\" and \"singular v\" take ranks from it");
   const BlockWeights block = nth(model.weights().blocks, layer);
-  const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.group();
+  const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.group(0);
   // The key heads side by side; each stands in every query head that shares it.
   const auto joined = [&](Tensor HeadWeights::*part) {
     const Tensor& first = block.heads[0].*part;

@@ -110,16 +110,21 @@ class PatchEdit final : public EditOf<Patch> {
   }
   /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023).
   std::string note(const HeadTarget& target, const ModelInfo& model, int) const override {
-    const int group = target.layer && *target.layer < model.dims.layers
-                          ? model.dims.heads / std::max(1, model.dims.widths_of(*target.layer).kv_heads)
-                          : model.dims.group();
+    int group = 1;  // of all layers at once: the largest
+    bool differ = false;
+    for (int layer = 0; layer < model.dims.layers; ++layer) {
+      if (target.layer.value_or(layer) != layer || !model.dims.attends(layer)) continue;
+      differ = differ || (group > 1 && model.dims.group(layer) != group);
+      group = std::max(group, model.dims.group(layer));
+    }
     if (!target.head || group == 1 || (value().site != SiteKind::k && value().site != SiteKind::v)) return "";
     std::vector<std::string> others;
     const int first = *target.head / group * group;
     for (int head = first; head < first + group; ++head)
       if (head != *target.head) others.push_back(text_of(HeadTarget{target.layer, head}));
     return say("patch {}: the key head is shared, so that it also reaches {}", name_in(sites, value().site),
-               fmt::join(others, ", "));
+               fmt::join(others, ", ")) +
+           (differ ? fmt::format(" ({})", said("fewer of them in layers with more key heads")) : "");
   }
 };
 }  // namespace

@@ -110,8 +110,10 @@ class QuantizeEdit final : public EditOf<Quantize> {
   std::string needs_of_one_text() const override { return "the matrices of a block's own attention or MLP"; }
   std::string note(const HeadTarget&, const ModelInfo&, int) const override {
     return said(
-        "Rounded are the matrices of the blocks and what they multiply; embeddings, norms, experts and the last "
-        "layer are not. What is read off the weights alone (OV and QK circuits) is of the unrounded ones.");
+        "Rounded are the blocks' matrices of queries, keys, values and outputs and of MLPs, and what they multiply; "
+        "embeddings, norms, experts, the last layer, gates of heads, and projections into a latent or a state are not: "
+        "of a layer with a state the output matrix alone. What is read off the weights alone (OV and QK circuits) is "
+        "of the unrounded ones.");
   }
 };
 }  // namespace

@@ -257,7 +257,7 @@ std::shared_ptr<const Trace> open_attention(const CaptureArrays& file) {
   const TokenLinks links = TokenLinks::of(trace->tokens);
   for (place.layer = 0; place.layer < dims.layers; ++place.layer)
     append_maps(
-        trace->maps, place, attention.select(0, place.layer), dims.kv_heads,
+        trace->maps, place, attention.select(0, place.layer), dims,
         [&](int, const Tensor&) { return causal ? causal_rule() : nullptr; }, place.between_texts ? nullptr : &links);
   trace->plan = {MapStorage::dense, attention.bytes(), fmt::format("{} maps dense, imported", trace->maps.size())};
   return trace;

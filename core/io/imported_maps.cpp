@@ -52,16 +52,16 @@ void require_room(double maps, Index n_query, Index n_key, std::uint64_t availab
                 "save fewer layers, heads or positions");
 }
 
-void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights, int kv_heads,
+void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights,
+                 const ModelDims& dims,
                  const std::function<std::shared_ptr<const AttentionRule>(int head, const Tensor& weights)>& rule,
                  const TokenLinks* links, const std::function<MapKind(int head)>& kind) {
   const int heads = static_cast<int>(weights.dim(0));
-  const int shared = kv_heads > 0 ? std::max(heads / kv_heads, 1) : 1;  // query heads that read one key head
   for (int head = 0; head < heads; ++head) {
     AttentionMap::Place own = place;
     own.head = head;
     if (kind) own.kind = kind(head);
-    own.kv_head = kv_heads > 0 ? std::min(head / shared, kv_heads - 1) : head;
+    own.kv_head = dims.kv_of(head, place.layer);
     const Tensor one = weights.select(0, head);
     maps.push_back(AttentionMap::dense(own, one, rule(head, one), stats_of_weights(one, links, place.offset)));
   }

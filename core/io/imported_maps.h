@@ -25,8 +25,9 @@ bool is_probability(const Tensor& weights, double tolerance);
 void require_room(double maps, Index n_query, Index n_key, std::uint64_t available, const std::string& where);
 
 /// One dense map per head, views of `weights` (head, query, key), with the statistics of stats_of_weights().
-/// `kv_heads` 0 = as many as heads; `links` may be null. Their kind is the place's, or what `kind` says.
-void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights, int kv_heads,
+/// `dims` says which key heads they read; `links` may be null. Their kind is the place's, or what `kind` says.
+void append_maps(std::vector<AttentionMap>& maps, const AttentionMap::Place& place, const Tensor& weights,
+                 const ModelDims& dims,
                  const std::function<std::shared_ptr<const AttentionRule>(int head, const Tensor& weights)>& rule,
                  const TokenLinks* links, const std::function<MapKind(int head)>& kind = {});
 

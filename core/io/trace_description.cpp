@@ -118,7 +118,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"d_mlp", d.d_mlp},
                    {"vocab", d.vocab}};
   if (d.experts > 0) root["model"]["experts"] = d.experts;
-  if (d.parallel) root["model"]["parallel"] = true;  // absent in files of other models, and in older ones
+  if (d.parallel) root["model"]["parallel"] = true;            // absent in files of other models, and in older ones
+  if (d.stream_scales) root["model"]["stream_scales"] = true;  // likewise
   for (const auto& [key, value] : {std::pair("d_value", d.d_value),
                                    {"kv_latent", d.kv_latent},
                                    {"q_latent", d.q_latent},
@@ -140,6 +141,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
     if (d.normed_behind[static_cast<std::size_t>(layer)]) root["model"]["normed_behind"].push_back(layer);
   if (trace.model.objective != Objective::next_token)
     root["model"]["objective"] = name_in(objective_names, trace.model.objective);
+  if (trace.model.pictures) root["model"]["pictures"] = true;
   if (trace.model.stack != Stack::only) root["model"]["stack"] = name_in(stack_names, trace.model.stack);
   root["text"] = from_bytes(trace.text);
   root["tokens"] = describe_tokens(trace.tokens);
@@ -192,7 +194,8 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .d_mlp = count(model, "d_mlp"),
        .vocab = count(model, "vocab"),
        .experts = model.find("experts") ? count(model, "experts") : 0,
-       .parallel = model.flag_or("parallel", false)};
+       .parallel = model.flag_or("parallel", false),
+       .stream_scales = model.flag_or("stream_scales", false)};
   for (const auto& [key, value] : {std::pair("d_value", &d.d_value),
                                    {"kv_latent", &d.kv_latent},
                                    {"q_latent", &d.q_latent},
@@ -221,6 +224,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
         (*of)[static_cast<std::size_t>(each.small(0, d.layers - 1))] = true;
     }
   if (const auto objective = model.find("objective")) trace.model.objective = objective->choice(objective_names);
+  trace.model.pictures = model.flag_or("pictures", false);
   if (const auto stack = model.find("stack")) trace.model.stack = stack->choice(stack_names);
   trace.text = bytes(root.at("text"));
   if (trace.text.size() > static_cast<std::size_t>(any_count))

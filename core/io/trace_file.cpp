@@ -355,13 +355,17 @@ std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::
   if (!patterns.empty()) {
     require_room(static_cast<double>(patterns.size()) * dims.heads, extents.n_query, extents.n_key, available_memory(),
                  where);
+    for (const auto& [layer, weights] : patterns)
+      if (const int keys = dims.widths_of(layer).kv_heads; dims.attends(layer) && keys > 0 && dims.heads % keys != 0)
+        throw Error(where, fmt::format("as many query heads for each of {} key heads in layer {}", keys, layer),
+                    fmt::format("{} heads", dims.heads));
     const Rules rules{extents, parse, causal, where};
     const TokenLinks links = TokenLinks::of(trace->tokens);
     for (const auto& [layer, weights] : patterns)
       append_maps(
           trace->maps, {.layer = layer, .offset = extents.offset, .kind = extents.kind, .between_texts = between},
-          weights, dims.widths_of(layer).kv_heads,
-          [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); }, between ? nullptr : &links,
+          weights, dims, [&, at = layer](int head, const Tensor& one) { return rules(at, head, one); },
+          between ? nullptr : &links,
           [&, at = layer](int head) {
             const auto own = extents.head_kinds.find({at, head});
             return own != extents.head_kinds.end() ? own->second : extents.kind;

@@ -128,7 +128,6 @@ struct ModelConfig {
                                ///< Cross-Layer Attention, 2024)
   std::vector<bool> values_are_keys;  ///< by layer: values are the projection that keys are made of; empty = none
   int layer_vocab = 0;                ///< rows of the table of dims.d_layer: at least as many as tokens
-  bool stream_scales = false;         ///< what leaves a block is multiplied by a learned number, the stream with it
   double latent_epsilon = 1e-6;       ///< of the norms of latents
   bool output_gate = false;  ///< what a head puts out is multiplied, number by number, by σ of a projection of
                              ///< what the layer reads (Qiu et al., Gated Attention for Large Language Models,
@@ -210,6 +209,11 @@ struct ModelConfig {
   /// Whether positions and segments are of embedding_width too, and so is the norm of the sum, behind which the matrix
   /// (with a bias) stands; the layer before the unembedding leads back. A Model holds no products then.
   bool narrow_sum() const { return dims.d_embed > 0; }
+  /// Whether a norm reads the embedding of a token with nothing added to it. Then its length changes nothing behind the
+  /// norm, and no output moves as it fades in.
+  bool normed_alone() const {
+    return norm_of_embeddings && norm != NormKind::none && position != PositionKind::learned && segments == 0;
+  }
   /// Width of positions, segments, the norm of the embeddings, and of what the unembedding reads.
   int sum_width() const { return dims.embed_width(); }
   /// Which of the blocks that are stored a layer is, and whether the one before was the same.

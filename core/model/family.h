@@ -98,7 +98,7 @@ struct RawLayer {
   // Of ModelDims::d_layer: (d_model, d_layer), (d_layer, d_model), (d_model): what gates the layer's own input, what
   // writes it to the stream, and the norm behind that.
   Tensor input_gate_weight, input_out_weight, input_gain;
-  Tensor stream_scale;      ///< (1): of ModelConfig::stream_scales
+  Tensor stream_scale;      ///< (1): of ModelDims::stream_scales
   Tensor position_buckets;  ///< (buckets, heads), of ModelConfig::buckets_by_layer
   Tensor distance_k_weight, distance_k_bias, distance_q_weight, distance_q_bias;  ///< as those of keys and queries: of
                                                                                   ///< ModelConfig::distances

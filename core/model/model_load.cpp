@@ -183,8 +183,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       return all.defined() ? all.slice(1, head * size, (head + 1) * size).copy() : Tensor();
     };
     for (int head = 0; head < c.dims.heads; ++head)
-      made.push_back(std::make_shared<const DistanceVectors>(
-          DistanceVectors{of(k, c.dims.kv_of(head)), of(q, head), c.distances->span, c.distances->max_distance}));
+      made.push_back(std::make_shared<const DistanceVectors>(DistanceVectors{
+          of(k, c.dims.kv_of(head, layer)), of(q, head), c.distances->span, c.distances->max_distance}));
     return made;
   };
   const auto shared_buckets = buckets(raw.position_buckets, -1);
@@ -246,7 +246,11 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.input.out = linear(r.input_out_weight, {}, "output matrix of the layer's input");
       layer.input.norm = norm(r.input_gain, {}, width, index, "norm behind the layer's input");
     }
-    if (c.stream_scales) layer.stream_scale = floats(r.stream_scale, index, "scale of the stream").at(0);
+    if (c.dims.stream_scales) {
+      const Tensor scale = floats(r.stream_scale, index, "scale of the stream");
+      layer.stream_scale = scale.at(0);
+      if (changing) layer.trained_scale = backend.linear_weights({scale.reshape({1, 1})}, {Tensor()}, true);
+    }
     layer.rule = c.chunk(index) > 0     ? chunks_rule(c.chunk(index))
                  : c.window(index) == 0 ? whole
                  : c.causal             ? window_rule(c.window(index))
@@ -368,7 +372,8 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
         backend.linear_weights({checked(raw.second_unembedding, -1, "second unembedding")},
                                {floats(raw.second_unembedding_bias, -1, "second unembedding")}, changing);
   parts->adapted_elsewhere = raw.adapted_elsewhere;
-  parts->info = {c.name, c.family, c.dims, c.context, raw.parameters, raw.dtype, c.objective(), c.stack};
+  parts->info = {c.name,    c.family,      c.dims,  c.context,           raw.parameters,
+                 raw.dtype, c.objective(), c.stack, c.vision.has_value()};
   if (parts->encoder) {
     parts->info.encoder = std::make_shared<const ModelInfo>(parts->encoder->info());
     ModelInfo cross = {c.name,    c.family,           c.dims,      c.context, raw.parameters,

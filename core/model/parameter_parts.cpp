@@ -177,11 +177,10 @@ ParameterParts parameter_parts(const ModelConfig& c) {
       out.norms += std::int64_t{c.dims.widths_of(layer).d_head} * (c.own_keys(layer) ? 2 : 1);
   }
   if (const std::int64_t w = c.dims.d_layer; w > 0) {
-    out.embedding += c.layer_vocab * layers * w;
-    out.layer_inputs = d * layers * w + layers * 2 * d * w;
+    out.layer_inputs = c.layer_vocab * layers * w + d * layers * w + layers * 2 * d * w;
     out.norms += w + layers * d;
   }
-  if (c.stream_scales) out.norms += layers;
+  if (c.dims.stream_scales) out.norms += layers;
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
   if (c.head_layer && c.predicts) out.unembedding += d * sum + (c.bias.head ? sum : 0);
   if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;
@@ -271,9 +270,11 @@ ModelConfig parse_shape(std::string_view text, const std::string& where) {
 
 std::string shape_words(const ModelConfig& c) {
   const ModelDims& d = c.dims;
+  const std::string keys = across_layers(d, &LayerWidths::kv_heads), head = across_layers(d, &LayerWidths::d_head);
   return fmt::format("{} layers={} width={} heads={}{}{} mlp={} vocab={}{} tied={}", c.family, d.layers, d.d_model,
-                     d.heads, d.kv_heads == d.heads ? "" : fmt::format(" kv_heads={}", d.kv_heads),
-                     d.d_head * d.heads == d.d_model ? "" : fmt::format(" d_head={}", d.d_head), d.d_mlp, d.vocab,
+                     d.heads, keys == std::to_string(d.heads) ? "" : fmt::format(" kv_heads={}", keys),
+                     d.widths.empty() && d.d_head * d.heads == d.d_model ? "" : fmt::format(" d_head={}", head),
+                     across_layers(d, &LayerWidths::d_mlp), d.vocab,
                      c.context > 0 ? fmt::format(" context={}", c.context) : "", c.tied_embeddings ? "yes" : "no");
 }
 

@@ -19,8 +19,8 @@ namespace headscope {
 
 struct ParameterParts {
   std::int64_t embedding = 0, positions = 0, attention = 0, mlp = 0, norms = 0, unembedding = 0;
-  std::int64_t layer_inputs = 0;                      ///< d L w + L 2 d w, w = d_layer, L layers
-  std::int64_t idle = 0;                              ///< of `mlp`: experts that a token does not pass through
+  std::int64_t layer_inputs = 0;  ///< (rows + d) L w + L 2 d w, w = d_layer, L layers: with the table
+  std::int64_t idle = 0;          ///< of `mlp`: experts that a token does not pass through
   std::int64_t attention_biases = 0, mlp_biases = 0;  ///< of them
   std::int64_t tied = 0;                              ///< what a second matrix would add where both are one, else 0
   std::int64_t total() const { return embedding + positions + attention + mlp + norms + unembedding + layer_inputs; }
@@ -33,7 +33,7 @@ ParameterParts parameter_parts(const ModelConfig& config);
 /// `where` on an unknown word, a number out of range, or heads that do not divide.
 ModelConfig parse_shape(std::string_view words, const std::string& where);
 /// The words of a configuration; parse_shape() reads them back to one with the same parts, but for the biases of a
-/// Llama that has some: there are no words for them.
+/// Llama that has some: there are no words for them. Of layers that differ in width the least and the most: "22–44".
 std::string shape_words(const ModelConfig& config);
 
 }  // namespace headscope

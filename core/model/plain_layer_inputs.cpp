@@ -32,7 +32,7 @@ Table leaving(const ModelConfig& c, const RawLayer& w, int layer, const Table& i
     normalize(c, c.norm, added, 0, added.columns, w.input_gain, {});
     for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += added.values[i];
   }
-  if (c.stream_scales)
+  if (c.dims.stream_scales)
     for (double& value : x.values) value *= number(w.stream_scale, 0);
   return x;
 }

@@ -34,7 +34,7 @@ Qkv ranges_of(FusedQkv how, const ModelDims& d) {
       break;
     case FusedQkv::by_group:
       for (int group = 0; group < d.kv_heads; ++group)
-        next(out.q, d.group() * head), next(out.k, head), next(out.v, head);
+        next(out.q, d.group(0) * head), next(out.k, head), next(out.v, head);
       break;
     case FusedQkv::four_chunks:
       for (int chunk = 0; chunk < 4; ++chunk) next(out.q, queries / 4), next(out.v, keys / 4), next(out.k, keys / 4);

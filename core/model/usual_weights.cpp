@@ -304,7 +304,7 @@ class UsualReader {
       reader_.take_transposed(at + n_.input_out + ".weight", dims.d_layer, d, raw.input_out_weight);
       norm(at + n_.input_norm, d, raw.input_gain, none);
     }
-    if (c_.stream_scales) reader_.take(at + n_.stream_scale, {1}, raw.stream_scale);
+    if (c_.dims.stream_scales) reader_.take(at + n_.stream_scale, {1}, raw.stream_scale);
     // Which files hold all the same, and no pass reads.
     for (const std::string& name : {n_.k, n_.v, n_.k_norm})
       for (const char* kind : {".weight", ".bias"})

@@ -39,7 +39,7 @@ struct WeightNames {
   std::string sinks = "self_attn.sinks";
   /// Of ModelDims::d_layer: table, projection and norm of all layers, and of a block gate, output and norm.
   std::string layer_embedding, layer_projection, layer_norm, input_gate, input_out, input_norm;
-  std::string stream_scale;  ///< of ModelConfig::stream_scales
+  std::string stream_scale;  ///< of ModelDims::stream_scales
   std::string z_gate;        ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
   std::string buckets;       ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
   /// Of ModelConfig::distances: the table and its norm, and of a block what makes K_r and Q_r.

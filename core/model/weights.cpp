@@ -225,7 +225,8 @@ ModelWeights Model::weights() const {
   out.final_norm = m.final_norm;
   whole(m.unembedding, out.unembedding, out.unembedding_bias);
   // `keyed`: the layer whose keys and values it reads.
-  const auto add_heads = [&](const Layer& layer, const Layer& keyed, const LayerWidths& wide, BlockWeights& block) {
+  const auto add_heads = [&](const Layer& layer, const Layer& keyed, int index, BlockWeights& block) {
+    const LayerWidths wide = d.widths_of(index);
     const bool attends = !layer.qkv.empty();
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
     const Index width = wide.d_head, full = d.d_value > 0 ? d.d_value : wide.d_head,
@@ -239,7 +240,7 @@ ModelWeights Model::weights() const {
         block.heads.emplace_back().o = layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value);
         continue;
       }
-      const Index group = head / (d.heads / wide.kv_heads);
+      const Index group = d.kv_of(static_cast<int>(head), index);
       const Part q = columns(layer.qkv, head * width, width), k = columns(keyed.qkv, keys + group * width, width),
                  v = columns(keyed.qkv, values + group * of_value, of_value);
       block.heads.push_back({q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
@@ -249,7 +250,7 @@ ModelWeights Model::weights() const {
   for (const Layer& layer : m.cross) {
     BlockWeights& block = out.cross.emplace_back();
     block.ln1 = layer.ln1;
-    add_heads(layer, layer, d.widths_of(0), block);
+    add_heads(layer, layer, 0, block);
   }
   const auto buckets_of = [&](const Layer& layer) {
     if (layer.buckets.empty()) return Tensor();
@@ -291,7 +292,7 @@ ModelWeights Model::weights() const {
     block.latents.q_norm = layer.latents.q_norm;
     block.latents.kv_norm = layer.latents.kv_norm;
     block.decay_log = layer.state_space.decay_log;
-    add_heads(layer, keyed, d.widths_of(index), block);
+    add_heads(layer, keyed, index, block);
   }
   return out;
 }

@@ -120,7 +120,8 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 
 bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
-  if ((site.kind == SiteKind::layer_input || site.kind == SiteKind::layer_out) && dims.d_layer == 0) return false;
+  if (of_layer_input(site.kind) && dims.d_layer == 0) return false;
+  if (site.kind == SiteKind::resid_unscaled && !dims.stream_scales) return false;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
   if (!dims.normed_behind.empty()) {
     const bool behind = dims.normed_behind[static_cast<std::size_t>(site.layer)];
@@ -196,7 +197,9 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::ln2_normalized:
     case SiteKind::mlp_unnormed:
     case SiteKind::mlp_out:
+    case SiteKind::resid_late:
     case SiteKind::layer_out:
+    case SiteKind::resid_unscaled:
     case SiteKind::resid_post:
       return floats(n, count(dims.d_model));
   }

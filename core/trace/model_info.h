@@ -53,6 +53,7 @@ struct ModelDims {
   int d_embed = 0;  ///< width of what positions and segments are added to, and of what the unembedding reads, where a
                     ///< matrix lies between it and the stream (ALBERT, ELECTRA)
   int d_layer = 0;  ///< width of what every layer gets of each token by itself (Gemma 3n, Gemma 4)
+  bool stream_scales = false;  ///< what leaves a block is multiplied by a learned number, the stream with it
 
   /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention. A
   /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
@@ -93,11 +94,13 @@ struct ModelDims {
   int value_width() const { return d_value > 0 ? d_value : d_head; }
   int embed_width() const { return d_embed > 0 ? d_embed : d_model; }
 
-  /// How many query heads read one key head; 1 where nothing is known of key heads.
-  int group() const { return kv_heads > 0 ? heads / kv_heads : 1; }
+  /// How many query heads of a layer read one key head; 1 where nothing is known of key heads, or there are none.
+  int group(int layer) const {
+    const int keys = attends(layer) ? widths_of(layer).kv_heads : 0;
+    return keys > 0 ? std::max(1, heads / keys) : 1;
+  }
   /// The key and value head that a query head reads (grouped queries: Ainslie et al., GQA, 2023).
-  int kv_of(int head) const { return head / group(); }
-  int kv_of(int head, int layer) const { return head / std::max(1, heads / std::max(1, widths_of(layer).kv_heads)); }
+  int kv_of(int head, int layer) const { return head / group(layer); }
   /// Whether a residual stream stands between attention and MLP.
   bool has_mid() const { return d_mlp > 0 && !parallel; }
 };
@@ -140,6 +143,7 @@ struct ModelInfo {
   std::string dtype = "F32";  ///< of the stored weights
   Objective objective = Objective::next_token;
   Stack stack = Stack::only;
+  bool pictures = false;  ///< it reads patches of pictures
   /// Of an encoder-decoder, which is its decoder and has these besides; null elsewhere. Cross-attention has the
   /// decoder's layers and heads, and no MLP.
   std::shared_ptr<const ModelInfo> encoder = {}, cross = {};
@@ -155,6 +159,10 @@ struct ModelInfo {
 inline void need_logits(const ModelInfo& model) {
   if (model.objective != Objective::nothing) return;
   const bool of_two = model.stack == Stack::encoder;
+  if (model.pictures && !of_two)
+    throw Error(model.name, "a model that says what a picture shows",
+                "a picture model's file without the head that would tell classes",
+                "a file of the same model for classes (…ForImageClassification) has one");
   throw Error(model.name, "a model that says which token stands or comes where",
               of_two ? "the encoder of an encoder-decoder, of which the decoder alone has logits"
                      : "an encoder's file without the head that would tell its tokens",

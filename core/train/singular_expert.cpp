@@ -74,12 +74,17 @@ TrainingMemory SingularLearner::memory(const Model& model, const std::vector<Wei
       // In double, while it is decomposed: the matrix, what is decomposed and what comes out.
       largest = std::max(largest, 2 * (static_cast<double>(weight.size()) + 2 * shorter * shorter));
     }
-  const double rows = double(tokens) * texts, layers = m.layers, queries = double(m.heads) * m.d_head,
-               keys = double(m.kv_heads) * (m.d_head + m.value_width());
-  const double row = 2.0 * m.d_model + (m.state_space() ? 3.0 * m.d_inner : queries + keys + m.d_mlp);
+  const double rows = double(tokens) * texts, layers = m.layers;
+  double row = 0;  // of all layers
+  for (int layer = 0; layer < m.layers; ++layer) {
+    const LayerWidths own = m.widths_of(layer);
+    const double queries = double(m.heads) * own.d_head,
+                 keys = double(own.kv_heads) * (own.d_head + (m.d_value > 0 ? m.d_value : own.d_head));
+    row += 2.0 * m.d_model + (m.state_space() ? 3.0 * m.d_inner : queries + keys + own.d_mlp);
+  }
   constexpr double bytes = sizeof(float);
   return {.weights = bytes * (static_cast<double>(model.info().parameters) + kept + largest),
-          .activations = bytes * layers * rows * row,
+          .activations = bytes * rows * row,
           .attention = m.state_space() ? 0 : bytes * layers * m.heads * rows * tokens,
           .logits = 2 * bytes * rows * m.vocab};
 }

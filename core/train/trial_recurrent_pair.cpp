@@ -61,7 +61,7 @@ class RecurrentPair final : public TrialModel {
     trace->tokens = tokens_of(text.source);
     trace->query_tokens = tokens_of(text.targets);
     append_maps(
-        trace->maps, {.between_texts = true}, weights.reshape({1, weights.dim(0), weights.dim(1)}), 1,
+        trace->maps, {.between_texts = true}, weights.reshape({1, weights.dim(0), weights.dim(1)}), trace->model.dims,
         [](int, const Tensor&) { return nullptr; }, nullptr);
     return trace;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/model/family.h"
@@ -166,6 +167,24 @@ TEST_CASE("a norm of token and position together leaves no token a circuit of it
   REQUIRE(model->config().norm_of_embeddings);
   const std::vector<std::int32_t> tokens{5, 6};
   CHECK_THROWS_WITH_AS(token_circuits(*model, backend, {{0, 0}, 0}, tokens), doctest::Contains("norm of token"), Error);
+}
+
+TEST_CASE("where layers lend keys, or values have a norm, one stands behind attention, too: no head has a circuit") {
+  Backend backend(1);
+  const std::vector<std::int32_t> tokens{5, 6};
+  int lending = 0, normed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(testing::reference("families"))) {
+    const auto model = Model::load(entry.path(), backend);
+    const ModelConfig& c = model->config();
+    if (c.kv_layers.empty() && !c.value_norm) continue;
+    CAPTURE(entry.path().filename().string());
+    lending += !c.kv_layers.empty(), normed += c.value_norm;
+    for (int layer = 0; layer < c.dims.layers; ++layer)
+      CHECK_THROWS_WITH_AS(token_circuits(*model, backend, {{layer, 0}, 0}, tokens),
+                           doctest::Contains("a norm behind attention"), Error);
+  }
+  CHECK(lending >= 3);
+  CHECK(normed >= 5);
 }
 
 TEST_CASE("circuits of what is not there") {

@@ -70,7 +70,8 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
     const LogitLens lens = logit_lens(s.model(), s.ctx(), *s.trace, {}, 3);
     const auto layers = static_cast<std::size_t>(c.dims.layers);
     const auto bare = static_cast<std::size_t>(std::ranges::count(c.dims.bare, true));
-    CHECK(lens.stages.size() == 1 + (c.dims.has_mid() ? 2 : 1) * layers - bare);
+    const std::size_t further = layers * ((c.dims.d_layer > 0 ? 1 : 0) + (c.dims.stream_scales ? 1 : 0));
+    CHECK(lens.stages.size() == 1 + (c.dims.has_mid() ? 2 : 1) * layers - bare + further);
     const Index last = static_cast<Index>(s.trace->tokens.size()) - 1;
     const std::size_t at = (lens.stages.size() - 1) * s.trace->tokens.size() + static_cast<std::size_t>(last);
     const NextToken& top = lens.top[at * static_cast<std::size_t>(lens.kept)];
@@ -78,7 +79,12 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
 
     const ResidualStream stream = read_residual_stream(*s.trace);
     CHECK(stream.stages.size() == lens.stages.size());
-    CHECK(stream.parts.size() == (c.dims.d_mlp > 0 ? 2 : 1) * layers - bare);
+    CHECK(stream.parts.size() == (c.dims.d_mlp > 0 ? 2 : 1) * layers - bare + further);
+    for (Index stage = 1; stage < static_cast<Index>(stream.stages.size()); ++stage) {
+      const std::vector<std::size_t> parts = stream.parts_of(stage);
+      CHECK(parts.size() == (c.dims.parallel ? 2 : 1));
+      for (const std::size_t part : parts) CHECK(stream.parts[part].layer == nth(stream.stages, stage).site.layer);
+    }
     // What is added takes one stream to the next.
     for (int layer = 0; layer < c.dims.layers && !c.norms_sums(); ++layer) {
       const Tensor &pre = s.site(SiteKind::resid_pre, layer), &post = s.site(SiteKind::resid_post, layer);
@@ -87,8 +93,8 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
                (c.dims.has_mlp(layer) ? s.site(SiteKind::mlp_out, layer).at(3, d) : 0.0f) +
                (c.dims.d_layer > 0 ? s.site(SiteKind::layer_out, layer).at(3, d) : 0.0f);
       };
-      const float scale = c.stream_scales ? post.at(3, 0) / sum(0) : 1.0f;
-      if (c.stream_scales) CHECK((scale > 0.5f && scale < 1.5f));
+      const float scale = c.dims.stream_scales ? post.at(3, 0) / sum(0) : 1.0f;
+      if (c.dims.stream_scales) CHECK((scale > 0.5f && scale < 1.5f));
       for (Index d = 0; d < c.dims.d_model; ++d)
         CHECK(post.at(3, d) == doctest::Approx(scale * sum(d)).scale(1).epsilon(1e-5));
     }

@@ -95,6 +95,19 @@ TEST_CASE("a norm of the model is the norm of what stood before it") {
         0.01);
 }
 
+TEST_CASE("where norms stand behind sums, none is read, whichever is asked for, and the words lead on") {
+  for (const char* folder : {"families/gte", "families/luke", "families/bert"}) {
+    CAPTURE(folder);
+    ReadSubject s(folder);
+    for (const WhichNorm which : {WhichNorm::before_attention, WhichNorm::before_mlp, WhichNorm::last}) {
+      CHECK_THROWS_WITH_AS(read_model_norm(s.model(), s.backend, *s.trace, which, 1),
+                           doctest::Contains("its norms stand behind sums"), Error);
+      CHECK_THROWS_WITH_AS(read_model_norm(s.model(), s.backend, *s.trace, which, 1), doctest::Contains("residual"),
+                           Error);
+    }
+  }
+}
+
 TEST_CASE("rows become a matrix as they are, those given and no more") {
   const std::vector<std::vector<float>> rows{{1, 2}, {3, 4}, {5, 6}, {7}};
   const Tensor found = matrix_of_rows(std::span(rows).first(3), "rows");

@@ -55,6 +55,69 @@ TEST_CASE("norms of successive stages obey the law of cosines, on every model") 
   }
 }
 
+TEST_CASE("a layer's own input and the scale of the stream are parts: all of them sum to the stream") {
+  using Kind = ResidualStream::Part::Kind;
+  for (const bool inputs : {true, false}) {
+    CAPTURE(inputs);
+    const ReadSubject s(inputs ? "families/gemma4_text" : "families/gemma4_unified_text");
+    const ResidualStream r = read_residual_stream(*s.trace);
+    const int layers = s.dims().layers, of_block = inputs ? 4 : 3;
+    REQUIRE(r.parts.size() == static_cast<std::size_t>(of_block * layers));
+    REQUIRE(r.stages.size() == r.parts.size() + 1);
+    CHECK(r.stages[3].name == (inputs ? "0 input" : "0 scale"));
+    CHECK(r.stages[2].name == "0 mlp");
+    CHECK(r.stages.back().site == Site{SiteKind::resid_post, layers - 1});
+    for (std::size_t p = 0; p < r.parts.size(); ++p) {
+      CHECK(r.parts[p].name == r.stages[p + 1].name);
+      CHECK(r.parts_of(static_cast<Index>(p) + 1) == std::vector<std::size_t>{p});
+    }
+
+    // Number by number, from the embedding on, with what every part is by its own definition.
+    const Index last = static_cast<Index>(s.trace->tokens.size()) - 1, width = s.dims().d_model;
+    std::vector<double> x(static_cast<std::size_t>(width));
+    double product = 1;
+    for (Index d = 0; d < width; ++d)
+      x[static_cast<std::size_t>(d)] = static_cast<double>(s.site(SiteKind::resid_pre, 0).at(last, d));
+    for (std::size_t p = 0; p < r.parts.size(); ++p) {
+      const ResidualStream::Part& part = r.parts[p];
+      CAPTURE(part.name);
+      const double factor = part.kind == Kind::scale ? r.factor(p, last) : 1;
+      product *= factor;
+      double square = 0, added = 0;
+      for (Index d = 0; d < width; ++d) {
+        double& here = x[static_cast<std::size_t>(d)];
+        const auto of = [&](SiteKind kind) { return static_cast<double>(s.site(kind, part.layer).at(last, d)); };
+        const double f = part.kind == Kind::attention ? of(SiteKind::attn_out)
+                         : part.kind == Kind::mlp     ? of(SiteKind::mlp_out)
+                         : part.kind == Kind::input   ? of(SiteKind::layer_out)
+                                                      : (factor - 1) * here;
+        here += f, added += f * f;
+        const Site site = r.stages[p + 1].site;
+        CHECK(here == doctest::Approx(static_cast<double>(s.site(site.kind, site.layer).at(last, d))).scale(1));
+        square += here * here;
+      }
+      const auto stage = static_cast<Index>(p) + 1;
+      CHECK(static_cast<double>(r.norm.at(stage, last)) == doctest::Approx(std::sqrt(square)).epsilon(1e-4));
+      CHECK(static_cast<double>(r.added.at(stage - 1, last)) == doctest::Approx(std::sqrt(added)).epsilon(1e-4));
+      if (part.kind != Kind::scale) continue;
+      CHECK(std::abs(factor - 1) > 1e-3);  // the reference model has a number of its own in each layer
+      CHECK(static_cast<double>(r.cosine.at(stage - 1, last)) == doctest::Approx(factor > 1 ? 1 : -1).epsilon(1e-4));
+      CHECK(r.factor(p, 0) == doctest::Approx(factor).epsilon(1e-4));  // the same at every position
+    }
+    CHECK(r.factors(last) == doctest::Approx(product).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("the parts of a block whose attention and MLP read the same stream lead to the same stage") {
+  const ReadSubject s("families/gpt_neox");
+  REQUIRE(s.dims().parallel);
+  const ResidualStream r = read_residual_stream(*s.trace);
+  CHECK(r.parts_of(1) == std::vector<std::size_t>{0, 1});
+  CHECK(r.parts_of(2) == std::vector<std::size_t>{2, 3});
+  CHECK(r.parts[3].name == "1 mlp");
+  CHECK(r.stages[2].name == "1 block");
+}
+
 TEST_CASE("a site that was not recorded is named") {
   ReadSubject s("gpt2-random");
   Trace bare = *s.trace;

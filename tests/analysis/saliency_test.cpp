@@ -70,6 +70,23 @@ TEST_CASE("attention × gradient is what a logit loses, to first order, with a c
   }
 }
 
+TEST_CASE("an embedding that a norm reads with nothing added has no gradient × input, and the model says so") {
+  int alone = 0;
+  for (const char* folder : {"deberta_v2", "deberta_v2-one", "deberta-published", "deberta_v2-apart", "deberta", "bert",
+                             "roformer", "gemma3_text"}) {
+    CAPTURE(folder);
+    ReadSubject s(std::string("families/") + folder);
+    const Saliency found = read_saliency(s.loaded, s.request, s.ctx(), *s.trace, {.position = 3, .token = 7});
+    double largest = 0;
+    for (const float each : found.gradients.gradient_times_input)
+      largest = std::max(largest, std::abs(static_cast<double>(each)));
+    const bool said = s.model().config().normed_alone();
+    CHECK(said == (largest < 1e-4));
+    alone += said;
+  }
+  CHECK(alone == 3);
+}
+
 TEST_CASE("gradients past a replaced tensor are refused, not invented") {
   ReadSubject s("gpt2-random", {5, 9, 5}, {parse_intervention("0.1: ablate zero", "test")});
   CHECK_THROWS_WITH_AS(read_saliency(s.loaded, s.request, s.ctx(), *s.trace, {.token = 7}),

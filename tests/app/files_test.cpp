@@ -212,6 +212,27 @@ TEST_CASE("two windows write what each of them changed, and nothing of the other
   CHECK(read_file(file) == newer);
 }
 
+TEST_CASE("what one window took away does not come back with what another changed") {
+  const fs::path file = scratch_dir("taken-away") / "settings.json";
+  Settings before;
+  before.pages = {{"Analyse", "patch"}, {"Train", "x"}, {"Corpus", "y"}};
+  before.window_position = {{1, 2}};
+  save_settings(before, file);
+  Settings first = before, second = before;
+  first.pages.erase("Train");
+  first.pages.erase("Corpus");
+  first.window_position.reset();
+  second.theme = "light";
+  second.pages["Analyse"] = "lens";
+  second.pages["Corpus"] = "z";  // changed here, taken away there: the last word
+  save_settings(first, before, file);
+  save_settings(second, before, file);
+  const Settings both = load_settings(file).settings;
+  CHECK(both.theme == "light");
+  CHECK(both.pages == std::map<std::string, std::string>{{"Analyse", "lens"}, {"Corpus", "z"}});
+  CHECK_FALSE(both.window_position);
+}
+
 TEST_CASE("windows that end at the same moment lose no change of each other") {
   const fs::path file = scratch_dir("many-windows") / "settings.json";
   save_settings(Settings{}, file);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/attention/state_mixing.h"
 #include "core/attention/state_patterns.h"
@@ -180,6 +181,47 @@ TEST_CASE(
   std::stop_source stop;
   stop.request_stop();
   CHECK_THROWS_AS(mean_patterns(one, in, 6, 0, stop.get_token()), Cancelled);
+}
+
+TEST_CASE("means of lanes: a number that is none shows in every cell that it makes, and in no other") {
+  constexpr Index n = 150, at = 70;
+  const Shapes slow{3, 1, 5, false, 0.02f};  // nothing goes by itself
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Backend backend(2);
+  const auto check = [&](const StateMixing& in, const auto& wrong) {
+    StateMixing alike = in, usual = random_mixing(slow, n, 5);
+    alike.a = alike.a.slice(1, 0, 1).packed();
+    usual.a = alike.a;
+    const Tensor right = mean_implied(random_mixing(slow, n, 5), 0, 3), map = mean_implied(in, 0, 3),
+                 one = implied_attention(in, 1), pace = mean_patterns(backend, alike, 1, 0),
+                 right_pace = mean_patterns(backend, usual, 1, 0);
+    int cells = 0, hidden = 0, spread = 0, differ = 0;
+    for (Index t = 0; t < n; ++t)
+      for (Index s = 0; s <= t; ++s) {
+        cells += wrong(t, s);
+        for (const float value : {map.at(t, s), one.at(t, s), pace.at(0, t, s)}) {
+          hidden += wrong(t, s) && !std::isnan(value);
+          spread += !wrong(t, s) && std::isnan(value);
+        }
+        differ += !wrong(t, s) && std::abs(map.at(t, s) - right.at(t, s)) > 1e-5f;
+        differ += !wrong(t, s) && std::abs(pace.at(0, t, s) - right_pace.at(0, t, s)) > 1e-5f;
+      }
+    CHECK(cells >= at);
+    CHECK(hidden == 0);
+    CHECK(spread == 0);
+    CHECK(differ == 0);
+  };
+  StateMixing in = random_mixing(slow, n, 5);
+  in.delta.ref(at, 1) = nan;  // of one lane of three
+  check(in, [](Index t, Index s) { return s <= at && at <= t; });
+  in = random_mixing(slow, n, 5);
+  in.b = in.b.packed();
+  in.b.ref(at, 0, 2) = nan;
+  check(in, [](Index t, Index s) { return s == at && at <= t; });
+  in = random_mixing(slow, n, 5);
+  in.c = in.c.packed();
+  in.c.ref(at, 0, 4) = nan;
+  check(in, [](Index t, Index) { return t == at; });
 }
 
 TEST_CASE("means of lanes: what has all gone is exactly 0, long steps stay finite, and who stops it is told") {

@@ -197,6 +197,25 @@ TEST_CASE("read rollout draws a square map, queries and keys being the same toke
   CHECK(std::stod(size[1]) > 600);
 }
 
+TEST_CASE("read: the stream's parts stand behind the stage that they lead to, also where two lead to one") {
+  const json of_inputs = answer("residual", "families/gemma4_text");
+  REQUIRE(of_inputs["rows"].size() == 1 + 6 * 4);
+  CHECK(of_inputs["rows"][3]["stage"] == "0 input");
+  CHECK(of_inputs["rows"][4]["stage"] == "0 scale");
+  for (std::size_t row = 1; row < of_inputs["rows"].size(); ++row) CHECK(of_inputs["rows"][row]["added"].is_number());
+  CHECK(std::abs(of_inputs["rows"][4]["cosine"].get<double>()) == doctest::Approx(1));
+  CHECK(of_inputs["facts"]["left_of_embedding"].get<double>() > 0);
+  const json parallel = answer("residual", "families/gpt_neox");
+  REQUIRE(parallel["rows"].size() >= 4);
+  CHECK(parallel["rows"][1]["stage"] == "0 attn");
+  CHECK(parallel["rows"][1]["norm"].is_null());
+  CHECK(parallel["rows"][1]["added"].is_number());
+  CHECK(parallel["rows"][2]["stage"] == "0 mlp");
+  CHECK(parallel["rows"][3]["stage"] == "0 block");
+  CHECK(parallel["rows"][3]["norm"].is_number());
+  CHECK(parallel["rows"][3]["added"].is_null());
+}
+
 TEST_CASE("read: pictures, and what goes wrong") {
   const auto folder = scratch_dir("read");
   const Finished drawn = run_cli(with({"-o", (folder / "lens.svg").string()}, "lens", "gpt2-random"));

@@ -47,6 +47,14 @@ TEST_CASE("ablations that take from later positions say so") {
   CHECK(found[1] == "0.1: ablate resample 4: takes from later positions of the text too");
 }
 
+TEST_CASE("few bits say which matrices they leave as they are") {
+  const auto found = notes({"*: quantize 4 weights tensor 0"});
+  REQUIRE(found.size() == 1);
+  for (const char* words : {"queries, keys, values and outputs and of MLPs", "gates of heads",
+                            "projections into a latent or a state", "the output matrix alone"})
+    CHECK(says(found, 0, words));
+}
+
 TEST_CASE("a patch of a shared key head says whom it also reaches") {
   CHECK(notes({"1.0: patch k from \"x\""}) ==
         std::vector<std::string>{"1.0: patch k: the key head is shared, so that it also reaches 1.1"});
@@ -55,6 +63,21 @@ TEST_CASE("a patch of a shared key head says whom it also reaches") {
   CHECK(says(notes({"*.3: patch k from \"x\""}), 0, "reaches *.2"));
   CHECK(notes({"1.0: patch q from \"x\"", "1.*: patch k from \"x\"", "1.0: patch z from \"x\""}).empty());
   CHECK(notes({"1.0: patch k from \"x\""}, 4, 4).empty());
+}
+
+TEST_CASE("where layers differ in key heads, a patch of one says whom it reaches there") {
+  ModelInfo model;
+  model.dims = {.layers = 2, .heads = 4, .kv_heads = 2};
+  model.dims.widths = {{2, 6, 0}, {1, 12, 0}};
+  const auto note = [&](const char* edit) { return edit_notes({parse_intervention(edit, "test")}, model, 10); };
+  CHECK(note("0.0: patch k from \"x\"") ==
+        std::vector<std::string>{"0.0: patch k: the key head is shared, so that it also reaches 0.1"});
+  CHECK(note("1.0: patch k from \"x\"") ==
+        std::vector<std::string>{"1.0: patch k: the key head is shared, so that it also reaches 1.1, 1.2, 1.3"});
+  CHECK(
+      note("*.0: patch k from \"x\"") ==
+      std::vector<std::string>{"*.0: patch k: the key head is shared, so that it also reaches *.1, *.2, *.3 (fewer of "
+                               "them in layers with more key heads)"});
 }
 
 }  // namespace headscope::edit_notes_test

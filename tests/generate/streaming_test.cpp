@@ -196,6 +196,12 @@ TEST_CASE("a window without room for the sinks, or a text too short or too long,
     CHECK_THROWS_WITH_AS(streaming_losses(other, text, CachePolicy::sinks, {4, 1}, ctx),
                          doctest::Contains("whose rotation tells distances"), Error);
   }
+  // Families whose layers lend keys have layers with a window, which are refused.
+  for (const char* folder : {"families/gemma4", "families/gemma4_text", "families/gemma4_unified_text"}) {
+    const LoadedModel other = load_model(reference(folder), backend);
+    CHECK_THROWS_WITH_AS(streaming_losses(other, text, CachePolicy::sinks, {4, 1}, ctx),
+                         doctest::Contains("whose layers see the whole text"), Error);
+  }
 }
 
 }  // namespace headscope::streaming_test

@@ -8,12 +8,21 @@
 #include "core/base/file.h"
 #include "core/edits/post_norm_edit.h"
 #include "tests/gui/analyse_page.h"
+#include "tests/gui/with_letters.h"
 #include "tests/support/paths.h"
 
 namespace headscope::blocks_test {
 
 using testing::AnalysePage;
 using testing::scratch_dir;
+
+namespace {
+bool says(AnalysePage& page, std::string_view words) {
+  page.driver.frames(2);
+  return std::ranges::any_of(page.app.window().items().texts(),
+                             [&](const std::string& text) { return text.find(words) != std::string::npos; });
+}
+}  // namespace
 
 TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kept as an edit, random blocks") {
   HEADSCOPE_NEEDS_DISPLAY();
@@ -36,6 +45,38 @@ TEST_CASE("the residual stream: by depth, a position pinned, norms moved and kep
   b.choose("Random blocks");
   CHECK(b.driver.shown("stack weights/line.norm before"));
   CHECK(b.driver.shown("stack norm/line.norm behind"));
+}
+
+TEST_CASE(
+    "Gemma 4: a layer's own input and the number behind a block are parts of the stream, widths are each layer's") {
+  HEADSCOPE_NEEDS_DISPLAY();
+  for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1600, 1000}}) {
+    AppOptions options = AnalysePage::options("induction", width, height);
+    options.model = testing::with_letters("gemma4_text");
+    options.text = "who took what";
+    AnalysePage b(options);
+    b.open("residual stream", "residual", "added/line.the layer's own input");
+    CHECK(b.driver.shown("added/line.scale of all"));
+    CHECK(b.driver.shown("added/line.MLP"));
+    CHECK(b.driver.shown("Left of the embedding"));
+    b.open("logit lens", "lens", "Stage 3 Position 0");
+    b.open("weight tying", "path", "path/strip.0");
+    CHECK(says(b, "13 × 22–44"));
+    b.open("swiglu", "ffn", "Activation functions");
+    b.choose("Neurons");
+    const Item layer = b.driver.item("Layer");
+    b.driver.click_at({layer.max.x - 1, layer.center().y});  // the last one
+    REQUIRE(b.settle());
+    CHECK(std::ranges::count(b.app.window().items().texts(), "44") == 1);
+    b.open("shared keys and values", "sharing", "The layers of this model differ in their keys");
+    CHECK_FALSE(b.driver.shown("Start"));
+    CHECK_FALSE(b.app.explorer().jobs.message());
+    b.driver.key(ImGuiKey_I, ImGuiMod_Ctrl);
+    b.driver.frames(4);
+    b.driver.click("What it is");
+    CHECK(b.driver.until([&] { return says(b, "4 of 6–10 dimensions, on 2 heads of keys and values"); }));
+    CHECK(says(b, "22–44 wide, gated"));
+  }
 }
 
 TEST_CASE("norms: rows are typed, a wrong one says so and the last answer stays, the example comes back") {

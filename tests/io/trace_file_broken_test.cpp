@@ -133,6 +133,8 @@ TEST_CASE("tensors that disagree with the description name the tensor and both n
              "tensor blocks.0.attn.hook_pattern: expected shape [3, 3, 3] (head, query, key), found [2, 3, 3]"));
   CHECK(says(refusal([](Contents& c) { c.tensors["blocks.1.attn.hook_pattern"] = Contents::causal(); }),
              "expected layers below 1, found 1"));
+  CHECK(says(refusal([](Contents& c) { c.description["model"]["kv_heads"] = 3; }),
+             "expected as many query heads for each of 3 key heads in layer 0, found 2 heads"));
   CHECK(says(refusal([](Contents& c) {
                c.tensors["logits"] = Tensor::zeros({2, 5});
              }),

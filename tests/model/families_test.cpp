@@ -152,7 +152,7 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.kv_layers == own.kv_layers);
     CHECK(again.values_are_keys == own.values_are_keys);
     CHECK(again.value_norm == own.value_norm);
-    CHECK(again.stream_scales == own.stream_scales);
+    CHECK(again.dims.stream_scales == own.dims.stream_scales);
     CHECK(again.chunks == own.chunks);
     CHECK(again.unturned_growth == own.unturned_growth);
     CHECK(again.unturned_floor == own.unturned_floor);

@@ -36,6 +36,21 @@ TEST_CASE("the parts of a model add up to the numbers that its file holds") {
   }
 }
 
+TEST_CASE("of Gemma 4 the inputs of every layer's own are counted with their table, and widths are told as ranges") {
+  Backend backend{1};
+  for (const char* folder : {"gemma4", "gemma4_text", "gemma4_text-keys", "gemma4_text-moe", "gemma4_unified_text"}) {
+    CAPTURE(folder);
+    const auto model = Model::load(testing::reference(std::string("families/") + folder), backend);
+    CHECK(parameter_parts(model->config()).total() == model->info().parameters);
+  }
+  const ModelConfig c = Model::load(testing::reference("families/gemma4_text"), backend)->config();
+  // 47 rows of 6 layers of 5 numbers; 18 into as many; 18 · 5 in and out of each layer.
+  CHECK(parameter_parts(c).layer_inputs == 47 * 30 + 18 * 30 + 6 * 2 * 18 * 5);
+  CHECK(parameter_parts(c).embedding == 43 * 18);
+  CHECK(shape_words(c).find(" d_head=6–") != std::string::npos);
+  CHECK(shape_words(c).find(" mlp=22–44 ") != std::string::npos);
+}
+
 TEST_CASE("a shape in words is read back, and a wrong one is refused with what would do") {
   for (const char* words : {"gpt2 layers=2 width=8 heads=2 mlp=0 vocab=9 context=7 tied=no",
                             "llama layers=2 width=8 heads=4 kv_heads=2 d_head=6 mlp=20 vocab=9 tied=yes"}) {

@@ -19,10 +19,24 @@ TEST_CASE("a head is written layer, point, head, and read back from nothing else
 
 TEST_CASE("query heads share key heads in groups") {
   const ModelDims grouped{.layers = 1, .heads = 8, .kv_heads = 2};
-  CHECK(grouped.group() == 4);
-  for (int head = 0; head < 8; ++head) CHECK(grouped.kv_of(head) == (head < 4 ? 0 : 1));
-  CHECK(ModelDims{.heads = 3, .kv_heads = 3}.kv_of(2) == 2);
-  CHECK(ModelDims{.heads = 3}.kv_of(2) == 2);  // nothing is known of key heads: each has its own
+  CHECK(grouped.group(0) == 4);
+  for (int head = 0; head < 8; ++head) CHECK(grouped.kv_of(head, 0) == (head < 4 ? 0 : 1));
+  CHECK(ModelDims{.heads = 3, .kv_heads = 3}.kv_of(2, 0) == 2);
+  CHECK(ModelDims{.heads = 3}.kv_of(2, 0) == 2);  // nothing is known of key heads: each has its own
+}
+
+TEST_CASE("layers differ in how many query heads share a key head; one that does not attend has no key heads") {
+  ModelDims dims{.layers = 3, .heads = 8, .kv_heads = 4, .d_head = 6};
+  dims.widths = {{4, 6, 0}, {1, 12, 0}, {8, 6, 0}};
+  CHECK(std::vector{dims.group(0), dims.group(1), dims.group(2)} == std::vector{2, 8, 1});
+  CHECK(std::vector{dims.kv_of(7, 0), dims.kv_of(7, 1), dims.kv_of(7, 2)} == std::vector{3, 0, 7});
+  CHECK(dims.of_layer(1).group(0) == 8);
+
+  ModelDims hybrid{.layers = 2, .heads = 4, .kv_heads = 2, .d_inner = 8};
+  hybrid.mixers = {Mixer::state_space, Mixer::attention};
+  CHECK(hybrid.group(0) == 1);
+  CHECK(hybrid.kv_of(3, 0) == 3);
+  CHECK(hybrid.group(1) == 2);
 }
 
 }  // namespace headscope::head_id_test

@@ -107,7 +107,7 @@ class CircuitsPage final : public ReadingPage {
     });
     const auto& model = c.results().model.model;
     const ModelDims& dims = model->config().dims;
-    large_ = 4.0 * dims.vocab * dims.vocab * dims.d_head > at_once;
+    large_ = 4.0 * dims.vocab * dims.vocab * dims.widths_of(of.head.layer).d_head > at_once;
     if (asked_model_.lock() != model) asked_.clear();  // what was asked of another model was not asked of this one
     asked_model_ = model;
     full_key_ = key;

@@ -222,7 +222,7 @@ class FeedForwardPage final : public ReadingPage {
             config.gated_mlp ? say("{}, gated", said_view(title(config.activation)))
                              : std::string(said_view(title(config.activation))));
     const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
-    fact(c.ui, said("Neurons"), std::to_string(config.dims.d_mlp), nullptr,
+    fact(c.ui, said("Neurons"), std::to_string(config.dims.widths_of(f.layer).d_mlp), nullptr,
          {said("d_mlp of the model's configuration")});
     fact(c.ui, said("Active at this position"), percent(nth(f.active, f.of.position)), nullptr,
          {say("share with {} > 0", name(Site{SiteKind::mlp_pre, f.layer}))});

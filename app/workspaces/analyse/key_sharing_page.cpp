@@ -42,6 +42,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
 
   void middle(const PageContext& c) override {
     drawing(c);
+    if (c.results().model.model && !alike_in_keys(c.results().model.model->config())) return differing(c);
     if (!keep_up(c)) return;
     charts(c);
     table(c);
@@ -67,7 +68,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       const auto size = [&](std::uint64_t numbers, double tokens) {
         return bytes_words(static_cast<double>(numbers) * tokens * bytes());
       };
-      const bool alike = d.widths.empty() && config.kv_layers.empty();
+      const bool alike = alike_in_keys(config);
       fact(c.ui, said("The open model"), size(needed_in_all(config), tokens_), nullptr,
            {say("layers · tokens · bytes · ({})", said(own.words)),
             alike ? fmt::format("{} · {:.0f} · {} · ({})", attending_layers(d), tokens_, bytes(), own.sum)
@@ -77,6 +78,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       fact(c.ui, said("With a key head per head"), size(kept_in_all(apart), tokens_));
       fact(c.ui, said("Per token"), size(needed_in_all(config), 1));
     }
+    if (c.results().model.model && !alike_in_keys(c.results().model.model->config())) return;
     ImGui::Dummy({0, c.ui.px(6)});
     run(c);
     if (result()) {
@@ -124,7 +126,20 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
          said("Nothing was trained on: published models learn to share (GQA's paper trains for a twentieth more)."));
   }
   int bytes() const { return bytes_choice_ == 0 ? 4 : bytes_choice_ == 1 ? 2 : 1; }
+  /// Of a model whose layers differ in their keys no one number of key heads can be tried in all of them.
+  void differing(const PageContext& c) {
+    const ModelConfig& config = c.results().model.model->config();
+    int lent = 0;
+    for (int layer = 0; layer < config.dims.layers; ++layer) lent += !config.own_keys(layer);
+    empty_state(
+        c.ui, said("The layers of this model differ in their keys"),
+        (lent > 0 ? say("{} of {} read those of an earlier layer. ", lent, config.dims.layers) : std::string()) +
+            said("No one number of key heads, and no one latent, is that of all. The edits “share keys” and "
+                 "“latent keys” work on one layer at a time."));
+    published(c);
+  }
   std::optional<RunRequest> wanted(const PageContext& c) const override {
+    if (!c.results().model.model || !alike_in_keys(c.results().model.model->config())) return std::nullopt;
     return c.results().run ? std::optional(c.results().run->request) : std::nullopt;
   }
   double passes(const PageContext&) const override { return 14; }

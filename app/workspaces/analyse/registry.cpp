@@ -251,10 +251,9 @@ const std::vector<PageEntry>& page_registry() {
         "mixture of experts MoE router gate load balance sparse Mixtral OLMoE GPT-OSS routing expert choice top-k "
         "capacity factor dropped tokens Switch MiniMax-01"},
        make_experts},
-      {{"state", to_say("State of a state space"), to_say("The block and the whole model"),
-        "Gu & Dao 2023; Dao & Gu 2024",
+      {{"state", to_say("State of a layer"), to_say("The block and the whole model"), "Gu & Dao 2023; Dao & Gu 2024",
         to_say("What does each token write into the state, and how much of it does the state forget?"),
-        "Mamba Mamba-2 selective scan SSM delta step size dt forget keep B C lanes"},
+        "state space Mamba Mamba-2 gated delta rule selective scan SSM delta step size dt forget keep B C lanes"},
        make_state},
       {{"patches", to_say("Patches and positions"), to_say("The block and the whole model"), "Dosovitskiy et al. 2021",
         to_say("How does a picture become tokens, and what do learned positions know of its grid?"),

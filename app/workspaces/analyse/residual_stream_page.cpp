@@ -77,22 +77,46 @@ class ResidualPage final : public ReadingPage {
     for (Index stage = 0; stage <= last; ++stage) {
       const std::string mean = fmt::format("{:.2f}", ResidualStream::mean(s.norm, stage));
       std::vector<std::string> words{say("{}[{}], F32, Euclidean norm", name(nth(s.stages, stage).site), row)};
-      if (stage > 0)
-        words.push_back(say("added just before: ‖f‖ {:.3f}, cosine with the stream {:+.3f}", s.added.at(stage - 1, row),
-                            s.cosine.at(stage - 1, row)));
+      for (const std::size_t part : s.parts_of(stage)) words.push_back(part_words(s, part, row));
       fact(c.ui, said(nth(s.stages, stage).name), fmt::format("{:.2f}", s.norm.at(stage, row)), nullptr, words, &mean);
     }
     fact(c.ui, said("Last ÷ first, of the means"),
          fmt::format("{:.2f}×", ResidualStream::mean(s.norm, last) / ResidualStream::mean(s.norm, 0)), nullptr,
          {said("mean ‖x‖ leaving the last block ÷ mean ‖x‖ of the embedding")});
+    if (!scaled(s)) return;
+    fact(c.ui, said("Left of the embedding"), fmt::format("{:.3g}×", s.factors(row)), nullptr,
+         {said("product of the learned numbers that multiply the stream behind every block")});
+    note(c.ui, said("Behind every block a learned number multiplies the whole stream: what earlier blocks wrote is "
+                    "scaled with it, once for each block that follows. As a part it adds (s − 1) x: along the stream "
+                    "where s > 1, against it where s < 1."));
   }
 
  private:
+  using PartKind = ResidualStream::Part::Kind;
+  static bool scaled(const ResidualStream& s) { return !s.parts.empty() && s.parts.back().kind == PartKind::scale; }
+
+  static std::string part_words(const ResidualStream& s, std::size_t p, Index row) {
+    const ResidualStream::Part& part = s.parts[p];
+    const double added = static_cast<double>(s.added.at(static_cast<Index>(p), row)),
+                 cosine = static_cast<double>(s.cosine.at(static_cast<Index>(p), row));
+    if (part.kind == PartKind::scale)
+      return say("the whole stream times {:.4f}, a learned number: it adds (s − 1) x, ‖f‖ {:.3f}", s.factor(p, row),
+                 added);
+    if (s.parts_of(part.stage).size() > 1)  // both of a block whose parts read the same stream
+      return say("added by {}: ‖f‖ {:.3f}, cosine with the stream {:+.3f}", part.name, added, cosine);
+    return say("added just before: ‖f‖ {:.3f}, cosine with the stream {:+.3f}", added, cosine);
+  }
+
   void depth(const PageContext& c) {
     const auto answer = stream_.answer();
     const Index row = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room()), room = room_below(c), half = std::floor((width - 16) / 2);
-    section(c.ui, said("LENGTH OF THE STREAM"), said("after the embedding, every attention and every MLP"));
+    const bool more = std::ranges::any_of(answer->result.parts, [](const ResidualStream::Part& part) {
+      return part.kind == PartKind::input || part.kind == PartKind::scale;
+    });
+    section(c.ui, said("LENGTH OF THE STREAM"),
+            more ? said("after the embedding and every part of every block")
+                 : said("after the embedding, every attention and every MLP"));
     chart_slot(c, depth_, "stream", answer, std::to_string(row), width, std::clamp(room * 0.5, 150.0, 380.0),
                [answer, row](const Style& style) { return stream_chart(answer->result, row, style); });
     ImGui::Dummy({0, c.ui.px(6)});

@@ -62,6 +62,11 @@ class SaliencyPage final : public ReadingPage {
                       std::abs(value(order[i])) / std::max(1e-12, std::abs(value(order[0]))), -1,
                       signed_words(value(order[i])), said("Σ over d of hook_embed · its gradient")});
     bar_list(c.ui, "salient tokens", bars);
+    if (answer->source.model.model->config().normed_alone())
+      note(c.ui,
+           said("Gradient × input is 0 by nature here, but for rounding: a norm reads each embedding with nothing "
+                "added to it, and takes its length away, so that no answer moves as it fades in. Attention × "
+                "gradient of the heads tells what matters."));
     selected_head(c);
   }
 

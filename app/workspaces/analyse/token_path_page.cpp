@@ -107,7 +107,8 @@ class TokenPathPage final : public ReadingPage {
              {said("position × d_inner: mixer.hook_x, what the state takes in")});
     }
     if (d.d_mlp > 0)
-      fact(c.ui, said("Inside the MLP"), fmt::format("{} × {}", answer->source.trace->tokens.size(), d.d_mlp), nullptr,
+      fact(c.ui, said("Inside the MLP"),
+           fmt::format("{} × {}", answer->source.trace->tokens.size(), across_layers(d, &LayerWidths::d_mlp)), nullptr,
            {said("position × d_mlp: hook_pre, hook_post")});
     if (objective != Objective::nothing)
       fact(c.ui, said("Logits"), path.stages.back().shape, nullptr, {said("position × vocabulary")});

@@ -120,16 +120,17 @@ void MechanismsWorkspace::input(Ui& ui, AppContext& app) {
                                             : said("the open text, K, V of the other")
            : translates ? say("the stack on screen, {}", stack_word(app.explorer.state().document.stack))
                      : said("the open text");
-    note(ui, fmt::format("{} {}{}",
-                         crosses && !translates && !source.other.empty()
-                             ? say("Q of {}, head_dim {}.", of, run->trace->model.dims.d_head)
-                             : say("Q, K, V of {}, head_dim {}.", of, run->trace->model.dims.d_head),
-                         app.explorer.run.softer_head()
-                             ? said("Chosen for soft rows: of all heads, on the text that the model opened with, its "
-                                    "entropy was nearest to half of an even one's.") +
-                                   std::string(" ")
-                             : "",
-                         said("Arrow keys change the head.")));
+    const int width = run->trace->model.dims.widths_of(app.explorer.state().document.selected.layer).d_head;
+    note(ui,
+         fmt::format("{} {}{}",
+                     crosses && !translates && !source.other.empty() ? say("Q of {}, head_dim {}.", of, width)
+                                                                     : say("Q, K, V of {}, head_dim {}.", of, width),
+                     app.explorer.run.softer_head()
+                         ? said("Chosen for soft rows: of all heads, on the text that the model opened with, its "
+                                "entropy was nearest to half of an even one's.") +
+                               std::string(" ")
+                         : "",
+                     said("Arrow keys change the head.")));
     return;
   }
   if (source.kind == MechanismSource::Kind::random) {

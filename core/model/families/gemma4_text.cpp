@@ -103,7 +103,7 @@ void gemma4_keys(ConfigMap& keys, ModelConfig& c, bool unified) {
   c.norm_place = NormPlace::both;
   c.qk_norm = QkNorm::per_head;
   c.value_norm = true;
-  c.stream_scales = true;
+  c.dims.stream_scales = true;
   c.score_scale = 1;
   keys.gated_mlp("hidden_activation", c, "gelu_pytorch_tanh");
   keys.biases(c, "attention_bias");
