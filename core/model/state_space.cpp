@@ -228,8 +228,8 @@ class StateMixer {
     whole.x = all.x, whole.delta = all.delta, whole.b = all.b, all_taken.beta = all.beta;
     whole.c = behind(mixing.c, before);
 
-    // A token after another, from the state on that is known, which is further back where the text was cut back; halts
-    // where these tokens begin and at the state that is kept for that.
+    // A token after another from the last state that is known, which is further back where the text was cut back. It
+    // halts where these tokens begin, and at the state that is kept for the next time.
     auto [at, state] = cache.state(in_.layer);
     const Index end = before + n_, back = KvCache::further_back(static_cast<int>(end));
     std::vector<Tensor> parts;
