@@ -120,7 +120,8 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 
 bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
-  if ((site.kind == SiteKind::layer_input || site.kind == SiteKind::layer_out) && dims.d_layer == 0) return false;
+  if (site.kind == SiteKind::layer_input && dims.d_layer == 0) return false;
+  if (site.kind == SiteKind::layer_out && !dims.adds_behind(site.layer)) return false;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
   if (!dims.normed_behind.empty()) {
     const bool behind = dims.normed_behind[static_cast<std::size_t>(site.layer)];
@@ -186,8 +187,9 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::embed:
     case SiteKind::pos_embed:
     case SiteKind::segment_embed:
-    case SiteKind::final_normalized:
       return floats(n, count(dims.embed_width()));
+    case SiteKind::final_normalized:
+      return floats(n, count(dims.out_width()));
     case SiteKind::resid_pre:
     case SiteKind::ln1_normalized:
     case SiteKind::attn_unnormed:

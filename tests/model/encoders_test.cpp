@@ -80,7 +80,10 @@ TEST_CASE("the second of two texts is told by its segment, as transformers does"
                              "families/layoutlm",
                              "families/luke",
                              "families/big_bird",
-                             "families/squeezebert"}) {
+                             "families/squeezebert",
+                             "families/rembert",
+                             "families/rembert-out",
+                             "families/deberta_v2-convolution"}) {
     CAPTURE(family);
     Backend backend(2);
     const auto model = Model::load(reference(family), backend);
@@ -381,7 +384,8 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
   };
   // Sentence encoders say nothing, or that they tell masked tokens; the discriminator of ELECTRA says what it is.
   for (const auto& [family, head, keys] :
-       {Bare{"bert", "cls.", ""}, Bare{"bert", "cls.", R"("architectures": ["BertForMaskedLM"],)"},
+       {Bare{"bert", "cls.", ""},
+        Bare{"bert", "cls.", R"("architectures": ["BertForMaskedLM"],)"},
         Bare{"mpnet", "lm_head.", R"("architectures": ["MPNetForMaskedLM"],)"},
         Bare{"xlm_roberta", "lm_head.", R"("architectures": ["XLMRobertaModel"],)"},
         Bare{"electra", "generator_", R"("architectures": ["ElectraForPreTraining"],)"},
@@ -389,11 +393,17 @@ TEST_CASE("files without a head open as bare encoders, whatever their config.jso
         Bare{"distilbert", "vocab_", R"("architectures": ["DistilBertForMaskedLM"],)"},
         Bare{"roberta", "lm_head.", R"("architectures": ["RobertaForMaskedLM"],)"},
         Bare{"nomic_bert", "cls.", R"("architectures": ["NomicBertModel"],)"},
-        Bare{"deberta", "cls.", R"("architectures": ["DebertaModel"],)"}, Bare{"deberta_v2", "lm_predictions.", ""},
-        Bare{"deberta_v2-apart", "cls.", R"("architectures": ["DebertaV2ForMaskedLM"],)"}, Bare{"gte", "lm_head.", ""},
-        Bare{"jina_embeddings_v3", "lm_head.", ""}, Bare{"new", "lm_head.", R"("is_decoder": false,)"},
+        Bare{"deberta", "cls.", R"("architectures": ["DebertaModel"],)"},
+        Bare{"deberta_v2", "lm_predictions.", ""},
+        Bare{"deberta_v2-apart", "cls.", R"("architectures": ["DebertaV2ForMaskedLM"],)"},
+        Bare{"gte", "lm_head.", ""},
+        Bare{"jina_embeddings_v3", "lm_head.", ""},
+        Bare{"new", "lm_head.", R"("is_decoder": false,)"},
         Bare{"layoutlm", "cls.", R"("architectures": ["LayoutLMModel"],)"},
-        Bare{"luke", "lm_head.", R"("architectures": ["LukeModel"],)"}, Bare{"squeezebert", "cls.", ""},
+        Bare{"luke", "lm_head.", R"("architectures": ["LukeModel"],)"},
+        Bare{"squeezebert", "cls.", ""},
+        Bare{"rembert", "cls.", R"("architectures": ["RemBertForMaskedLM"],)"},
+        Bare{"deberta_v2-convolution", "cls.", ""},
         Bare{"big_bird-sparse", "cls.", R"("architectures": ["BigBirdForPreTraining"],)"}}) {
     CAPTURE(std::string(family) + " " + keys);
     const std::filesystem::path folder = without(family, head, keys);
