@@ -221,6 +221,8 @@ void add_parts(Report& out, const ParameterParts& parts) {
                                                         {"norms", parts.norms},
                                                         {"unembedding", parts.unembedding}};
   for (const auto& [name, count] : lines) rows.add({name, count, count / total});
+  if (parts.convolution > 0)
+    rows.add({"convolution beside the first block", parts.convolution, static_cast<double>(parts.convolution) / total});
   if (parts.layer_inputs > 0)
     rows.add({"inputs of every layer's own", parts.layer_inputs, static_cast<double>(parts.layer_inputs) / total});
 }

@@ -83,7 +83,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       inputs{said("inputs of every layer's own"), size(weights.layer_embedding) + size(weights.layer_projection)},
       norms{said("norms"), size(weights.final_gain) + size(weights.final_bias) + size(weights.embedding_gain) +
                                size(weights.embedding_bias) + size(weights.distance_gain) +
-                               size(weights.distance_bias) + size(weights.layer_gain)};
+                               size(weights.distance_bias) + size(weights.layer_gain) + size(weights.convolution.gain) +
+                               size(weights.convolution.gain_bias)};
   if (config.dims.any_state_space() && config.dims.state_kind != StateKind::selective)
     (config.dims.any_attends() ? states : attention).words = said(state_words(config.dims));
   const auto attention_of = [&](const RawLayer& l) {
@@ -121,11 +122,13 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.experts.shared_gate, &l.experts.output_weight})
       mlp.parameters += size(*t);
     for (const Tensor* t :
-         {&l.ln1_gain, &l.ln1_bias, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain,
-          &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias, &l.latents.q_gain,
-          &l.latents.kv_gain, &l.experts.router_gain, &l.experts.in_gain, &l.experts.out_gain, &l.experts.dense_gain})
+         {&l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
+          &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain,
+          &l.experts.router_gain, &l.experts.in_gain, &l.experts.out_gain, &l.experts.dense_gain})
       norms.parameters += size(*t);
     for (const Tensor& t : norm_gains_of(l.state_space)) norms.parameters += size(t);
+    if (config.entered(static_cast<int>(i)) == static_cast<int>(i))  // else it is that of the layer before
+      norms.parameters += size(l.ln1_gain) + size(l.ln1_bias);
   }
   if (config.groups.any()) {  // of matrices that are held whole
     const ParameterParts stored = parameter_parts(config);
@@ -163,6 +166,8 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
   }
   parts.push_back(mlp);
   if (inputs.parameters > 0) parts.push_back(inputs);
+  if (config.convolution)
+    parts.push_back({said("convolution beside the first block"), parameter_parts(config).convolution});
   parts.push_back(norms);
   if (config.head_layer && config.predicts)
     parts.push_back({said("layer before the logits"), size(weights.head_weight) + size(weights.head_bias) +
@@ -258,6 +263,8 @@ std::string switches(const ModelConfig& c) {
            ? say("embeddings of {} numbers, narrowed to the stream's by a matrix", c.embedding_width)
            : say("embeddings of {} numbers, widened to the stream's by a matrix", c.embedding_width));
   tell(c.narrow_sum(), said("positions, their sum and its norm of the embeddings' width"));
+  tell(c.dims.d_out > 0, say("an unembedding that reads {} numbers", c.dims.d_out));
+  if (c.convolution) tell(true, say("beside the first block a convolution over {} tokens", c.convolution->tokens));
   if (const auto& s = c.state_space; s && s->lane == StateSpaceConfig::Lane::delta) {
     tell(true, say("{} of {} layers the gated delta rule of {} heads in place of attention, keys of {} numbers in {} "
                    "groups, behind a convolution of {} tokens",
@@ -353,13 +360,18 @@ std::string switches(const ModelConfig& c) {
     tell(e.beside, said("and an MLP for all beside them"));
     tell(e.weigh_input, said("which read the token times their weight"));
     tell(e.weigh_output, said("their weights times learned numbers"));
+    tell(e.capacity > 0, say("of each text the first {} that come to one; those that come later pass by", e.capacity));
     tell(e.scale != 1, say("their weights times {:.6g}", e.scale));
   }
   tell(c.gate_limit > 0, say("gates cut at {}", c.gate_limit));
   tell(c.score_scale.has_value(), say("scores times {:.6g}", c.score_scale.value_or(0)));
   tell(c.family != "gpt2" && !c.score_scale && !c.scale_by_inverse_sqrt_d, said("scores not divided by √d_head"));
   tell(c.score_cap > 0, say("scores bent by a soft cap of {}", c.score_cap));
-  tell(c.learned_sinks, said("a learned sink in the softmax of every head"));
+  tell(c.learned_sinks, c.sink_layers.empty() ? said("a learned sink in the softmax of every head")
+                                              : said("a learned sink in the softmax of the heads of some layers"));
+  tell(c.value_scale != 1, say("values times {:.6g}", c.value_scale));
+  tell(c.multipliers != Multipliers{}, said("what parts of a block read and write times numbers of its own"));
+  tell(c.paired, say("{} blocks of two layers each, which read what enters the first of them", c.dims.layers / 2));
   tell(c.logit_cap > 0, say("logits bent by a soft cap of {}", c.logit_cap));
   tell(c.embedding_scale != 1, say("embeddings times {:.6g}", c.embedding_scale));
   tell(c.residual_scale != 1, say("what blocks add times {:.6g}", c.residual_scale));

@@ -153,7 +153,7 @@ ModelNorm read_model_norm(const Model& model, Backend& backend, const Trace& tra
   ModelNorm out;
   switch (which) {
     case WhichNorm::before_attention:
-      out.before_site = {SiteKind::resid_pre, layer};
+      out.before_site = {SiteKind::resid_pre, config.entered(layer)};
       out.after_site = {SiteKind::ln1_normalized, layer};
       out.weights = nth(weights.blocks, layer).ln1;
       break;

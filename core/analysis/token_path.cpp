@@ -27,7 +27,7 @@ std::set<SiteKind> token_path_sites(const Model& model) {
   if (c.dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
   if (c.dims.has_mid()) sites.insert(SiteKind::resid_mid);
   if (c.segments > 0) sites.insert(SiteKind::segment_embed);
-  if (c.dims.d_layer > 0) sites.insert(SiteKind::layer_out);
+  if (c.dims.d_layer > 0 || c.convolution) sites.insert(SiteKind::layer_out);
   return sites;
 }
 
@@ -96,7 +96,8 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     const bool before = config.norms_before(layer), behind = config.norms_behind(layer), sums = config.norms_sums();
     const auto written = [&](const std::string& formula) { return behind ? say("norm({})", formula) : formula; };
     if (before && (layer > 0 || config.first_norm))
-      site(SiteKind::ln1_normalized, layer, say("{} norm", layer), said("norm(x)"));
+      site(SiteKind::ln1_normalized, layer, say("{} norm", layer),
+           config.entered(layer) < layer ? said("norm(x), as x entered the layer before") : said("norm(x)"));
     const bool convolves = !attends && config.dims.state_kind == StateKind::convolution;
     site(SiteKind::attn_out, layer,
          fmt::format("{} {}", layer,
@@ -138,6 +139,11 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
       site(SiteKind::layer_out, layer, say("{} input of its own", layer), said("norm((φ(x W_gate) ∘ input) W_out)"),
            true);
       leaving = say("{} + input", leaving);
+    }
+    if (config.convolution && layer == 0) {
+      site(SiteKind::layer_out, layer, said("convolution of neighbours"), said("φ(Σ x of the tokens around W + b)"),
+           true);
+      leaving = say("norm({} + convolution)", leaving);
     }
     if (config.dims.stream_scales) leaving = say("({}) times a learned number", leaving);
     site(SiteKind::resid_post, layer, say("{} stream", layer), leaving);

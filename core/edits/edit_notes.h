@@ -9,7 +9,7 @@
 namespace headscope {
 
 /// One sentence each, in the order of the edits; those that are off have none:
-///   rows that see later tokens (a mask, a weight that is set), which a decoder was never trained to do;
+///   rows that see later tokens (a mask, a weight that is set), which most decoders were never trained to do;
 ///   ablations that take from later positions (Ablate::tells_future);
 ///   patches of a key head that other heads share (Ainslie et al., GQA, 2023): whom they reach besides.
 /// Of a text of `tokens` tokens. What a decoder must not see an encoder sees anyhow: the first two are of decoders.

@@ -28,9 +28,10 @@ LatentProjector latent_projector(const Model& model, int layer, int rank, const 
         fmt::format("those of {}, which a latent of {} numbers gives already", model.config().name, dims.kv_latent),
         "\"singular k\" and \"singular v\" take ranks from it");
   const BlockWeights block = nth(model.weights().blocks, layer);
-  const Index d = dims.d_head, width = Index{dims.kv_heads} * d, group = dims.group(0);
+  const Index both = Index{dims.kv_heads} * (dims.d_head + dims.value_width()), group = dims.group(0);
   // The key heads side by side; each stands in every query head that shares it.
-  const auto joined = [&](Tensor HeadWeights::*part) {
+  const auto joined = [&](Tensor HeadWeights::*part, Index d) {
+    const Index width = Index{dims.kv_heads} * d;
     const Tensor& first = block.heads[0].*part;
     if (!first.defined()) return Tensor();
     const bool matrix = first.rank() == 2;
@@ -44,12 +45,13 @@ LatentProjector latent_projector(const Model& model, int layer, int rank, const 
     }
     return all;
   };
-  const Index most = std::min<Index>(dims.d_model, 2 * width);
+  const Index most = std::min<Index>(dims.d_model, both);
   if (rank < 1 || rank > most)
     throw Error(where, fmt::format("a rank from 1 to {}, that of keys and values together", most),
                 std::to_string(rank));
-  return {factor_keys(joined(&HeadWeights::k), joined(&HeadWeights::v), rank), joined(&HeadWeights::k_bias),
-          joined(&HeadWeights::v_bias)};
+  const Index key = dims.d_head, value = dims.value_width();
+  return {factor_keys(joined(&HeadWeights::k, key), joined(&HeadWeights::v, value), rank),
+          joined(&HeadWeights::k_bias, key), joined(&HeadWeights::v_bias, value)};
 }
 
 namespace {

@@ -78,7 +78,8 @@ class MaskEdit final : public EditOf<SetMask> {
     for (Index i = first; i <= last; ++i) rows += rule->keys(i, tokens).end > i + 1;
     if (rows == 0) return "";
     return say(
-        "mask {}: {} of {} rows see later tokens, which a decoder is never trained to do; losses and next tokens there "
+        "mask {}: {} of {} rows see later tokens, which most decoders are never trained to do; losses and next tokens "
+        "there "
         "know what they should foretell",
         value().spec, rows, tokens);
   }

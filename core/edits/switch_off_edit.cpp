@@ -39,6 +39,9 @@ class SwitchOffStep final : public EditStep {
       throw Error(this->place().where(), norm() ? "a layer with that norm" : "a layer with an MLP",
                   fmt::format("layer {} of {}, which has none", *layer, c.name));
     if (!norm()) return;
+    if (part == Part::ln1 && c.paired)
+      throw Error(this->place().where(), "a norm of what enters its own layer",
+                  c.name + ", whose layers read in pairs what enters the first");
     if (c.norm == NormKind::none)
       throw Error(this->place().where(), "a norm that the model has", c.name + ", which has none");
     if (at_.output == (part == Part::ln1 ? attention_input(c, -1) : mlp_input(c, -1))) {

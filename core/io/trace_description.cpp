@@ -118,6 +118,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                    {"d_mlp", d.d_mlp},
                    {"vocab", d.vocab}};
   if (d.experts > 0) root["model"]["experts"] = d.experts;
+  if (d.convolves_first) root["model"]["convolves_first"] = true;
   if (d.parallel) root["model"]["parallel"] = true;            // absent in files of other models, and in older ones
   if (d.stream_scales) root["model"]["stream_scales"] = true;  // likewise
   for (const auto& [key, value] : {std::pair("d_value", d.d_value),
@@ -129,6 +130,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                                    {"d_state", d.d_state},
                                    {"convolved", d.convolved},
                                    {"d_embed", d.d_embed},
+                                   {"d_out", d.d_out},
                                    {"d_layer", d.d_layer}})
     if (value > 0) root["model"][key] = value;  // likewise
   if (d.state_kind != StateKind::selective) root["model"]["state_kind"] = name_in(state_kind_names, d.state_kind);
@@ -195,7 +197,8 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .vocab = count(model, "vocab"),
        .experts = model.find("experts") ? count(model, "experts") : 0,
        .parallel = model.flag_or("parallel", false),
-       .stream_scales = model.flag_or("stream_scales", false)};
+       .stream_scales = model.flag_or("stream_scales", false),
+       .convolves_first = model.flag_or("convolves_first", false)};
   for (const auto& [key, value] : {std::pair("d_value", &d.d_value),
                                    {"kv_latent", &d.kv_latent},
                                    {"q_latent", &d.q_latent},
@@ -205,6 +208,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
                                    {"d_state", &d.d_state},
                                    {"convolved", &d.convolved},
                                    {"d_embed", &d.d_embed},
+                                   {"d_out", &d.d_out},
                                    {"d_layer", &d.d_layer}})
     if (model.find(key)) *value = count(model, key);
   const auto layers = static_cast<std::size_t>(d.layers);

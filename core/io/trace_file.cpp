@@ -80,7 +80,10 @@ Shape expected_shape(SiteKind kind, const ModelDims& dims, const TraceExtents& e
     if (begin == std::string_view::npos) break;
     const auto end = text.find_first_of("(), ", begin);
     const std::string_view axis = text.substr(begin, end - begin);
-    shape.push_back(of_embeddings(kind) && axis == "d_model" ? dims.embed_width() : extent(axis, dims, extents));
+    shape.push_back(axis != "d_model"                    ? extent(axis, dims, extents)
+                    : of_embeddings(kind)                ? dims.embed_width()
+                    : kind == SiteKind::final_normalized ? dims.out_width()
+                                                         : dims.d_model);
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end);
   }
   if (of_keys) shape.front() = extents.n_key;

@@ -69,6 +69,7 @@ BareProducts Model::bare_products(Backend& backend, int tokens, int logit_rows) 
     return out;
   };
   if (d.d_layer > 0) product(x, parts_->layer_inputs.projection);
+  for (const Linear& tap : parts_->convolution) product(x, tap);
   for (int index = 0; index < d.layers; ++index) {
     const Layer& layer = nth(parts_->layers, index);
     const ModelDims own = d.of_layer(index);

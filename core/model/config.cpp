@@ -234,6 +234,13 @@ ConfigReader ConfigReader::with_defaults(const std::map<std::string, int>& numbe
   return ConfigReader(std::move(data));
 }
 
+ConfigReader ConfigReader::without(const std::string& key) const {
+  (void)has(key);
+  auto data = std::make_shared<Data>(*data_);
+  data->json.erase(key);
+  return ConfigReader(std::move(data));
+}
+
 std::vector<ConfigKey> ConfigReader::keys() const {
   std::vector<ConfigKey> out;
   for (const auto& [key, value] : data_->json.items()) {

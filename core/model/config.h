@@ -89,6 +89,23 @@ struct DistanceConfig {
   bool norm = false;      ///< a LayerNorm of the table's rows
 };
 
+/// A convolution along the tokens beside the first block (DeBERTa-v2 XL): norm(y + φ(Σ_t x_(i + t) W_t + b)), of what
+/// enters the block (x) and what leaves it (y), t from −⌊tokens ÷ 2⌋ on; beyond both ends of a text x is 0.
+struct FirstConvolution {
+  int tokens = 3;  ///< odd
+  int groups = 1;  ///< as those of ProductGroups
+  Activation activation = Activation::gelu;
+};
+
+/// Numbers that parts of a block are multiplied by (Falcon H1's μP), read into its matrices and biases.
+struct Multipliers {
+  double attention_in = 1, key = 1, attention_out = 1;  ///< of what attention reads, of keys, of what it writes
+  double state_in = 1, state_out = 1;                   ///< of what a state space reads, and writes
+  double state_gate = 1, state_x = 1, state_b = 1, state_c = 1, state_step = 1;  ///< of what it makes of that
+  double mlp_gate = 1, mlp_out = 1;
+  bool operator==(const Multipliers&) const = default;
+};
+
 struct ModelConfig {
   std::string name, family;  ///< of the folder or file, "org/name" of a cache entry; config.json's "model_type"
   std::string text_family;  ///< of a model of pictures and text: the family of the half that reads text, where that may
@@ -146,6 +163,7 @@ struct ModelConfig {
   bool buckets_too = false;                            ///< buckets beside learned positions (MPNet)
   bool buckets_by_layer = false;                       ///< every layer learned its own (UMT5)
   std::optional<DistanceConfig> distances;             ///< beside `position`: vectors that queries and keys meet
+  std::optional<FirstConvolution> convolution;         ///< where dims.convolves_first says so
   int block_size = 0, random_blocks = 0;  ///< > 0: of block-sparse attention, which texts of up to `context` tokens do
                                           ///< not meet (BigBird)
   ProductGroups groups;
@@ -176,15 +194,20 @@ struct ModelConfig {
   bool scale_by_inverse_sqrt_d = true;  ///< scores ÷ √d_head
   bool scale_by_inverse_layer = false;  ///< scores ÷ (layer + 1), a GPT-2 training option
   std::optional<double> score_scale;    ///< what q·k is multiplied by in place of 1/√d_head
-  bool learned_sinks = false;           ///< every head has a logit of its own in the softmax: AttentionRule::sink
+  bool learned_sinks = false;           ///< every head has a logit of its own in the softmax: AttentionRule::sink, …
+  std::vector<bool> sink_layers;        ///< … in these layers; empty = in all
   double score_cap = 0, logit_cap = 0;  ///< > 0: x is bent to cap · tanh(x ÷ cap)
   double embedding_scale = 1, logit_scale = 1;
   std::optional<std::int32_t> dropped_token;  ///< its embedding is 0, and all others of a text are divided by their
                                               ///< share of it: masked tokens of ESM, which were dropped in training
   double residual_scale = 1;                  ///< of what attention and MLP add; read into their output matrices
+  Multipliers multipliers;
+  double value_scale = 1;     ///< of values; read into the matrices (and biases) that make them
   bool layer_scales = false;  ///< the same with a learned number for each dimension (Touvron et al., Going deeper with
                               ///< Image Transformers, 2021)
-  int layer_groups = 0;       ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
+  bool paired = false;   ///< layers come in pairs, a state space and attention with an MLP, that are one block of the
+                         ///< file: the norm before either reads what enters the first (Falcon H1)
+  int layer_groups = 0;  ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
   std::optional<std::int32_t> bos, eos;
   Stack stack = Stack::only;
   /// Of an encoder-decoder, which is its decoder: the encoder. Null elsewhere.
@@ -214,10 +237,14 @@ struct ModelConfig {
   bool normed_alone() const {
     return norm_of_embeddings && norm != NormKind::none && position != PositionKind::learned && segments == 0;
   }
-  /// Width of positions, segments, the norm of the embeddings, and of what the unembedding reads.
+  /// Width of positions, segments, and the norm of the embeddings.
   int sum_width() const { return dims.embed_width(); }
   /// Which of the blocks that are stored a layer is, and whether the one before was the same.
   int block_of(int layer) const { return layer_groups > 0 ? layer * layer_groups / dims.layers : layer; }
+  /// The block of the file that has this layer's weights.
+  int stored_block(int layer) const { return paired ? layer / 2 : block_of(layer); }
+  /// The layer whose entering stream the norm before attention (or a state space) reads: this one, as a rule.
+  int entered(int layer) const { return paired ? layer / 2 * 2 : layer; }
   bool repeats(int layer) const { return layer > 0 && block_of(layer) == block_of(layer - 1); }
   /// What a row of logits is about.
   Objective objective() const {
@@ -264,13 +291,17 @@ struct ModelConfig {
   /// The layer whose keys and values this one reads.
   int kv_layer(int layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<std::size_t>(layer)]; }
   bool own_keys(int layer) const { return kv_layer(layer) == layer; }
+  bool has_sinks(int layer) const {
+    return learned_sinks && dims.attends(layer) &&
+           (sink_layers.empty() || sink_layers[static_cast<std::size_t>(layer)]);
+  }
   bool value_is_key(int layer) const {
     return !values_are_keys.empty() && values_are_keys[static_cast<std::size_t>(layer)];
   }
   bool norms_keys(int layer) const { return qk_norm != QkNorm::none && (!qk_norm_turned || turns(layer)); }
   /// Whether a pass can begin at any block by the residual stream alone: not where later blocks read what earlier ones,
   /// or the embedding, gave them besides.
-  bool stream_is_all() const { return kv_layers.empty() && dims.d_layer == 0; }
+  bool stream_is_all() const { return kv_layers.empty() && dims.d_layer == 0 && !paired; }
   /// Whether a norm stands between the rotation of queries and keys and where they meet.
   bool normed_turned() const {
     return norm_after_rotation && qk_norm != QkNorm::none && position == PositionKind::rotary;

@@ -284,7 +284,7 @@ void ConfigMap::rotary(ModelConfig& c, double base, double share, const std::str
 }
 
 void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key,
-                                 const std::string& base_key) {
+                                 const std::string& base_key, double share, const std::string& share_key) {
   c.position = PositionKind::rotary;
   const auto local_layer = [&] {
     for (int layer = 0; layer < c.dims.layers; ++layer)
@@ -309,10 +309,10 @@ void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base,
   const auto sliding = parameters ? parameters->object("sliding_attention") : std::nullopt;
   ModelConfig wide = c, narrow = c;  // of heads as wide as theirs
   wide.dims.d_head = d_head(full_layer()), narrow.dims.d_head = d_head(local_layer());
-  c.rotary = read_rotary(full ? *full : *in_, *in_, wide, base, 1, "", base_key);
+  c.rotary = read_rotary(full ? *full : *in_, *in_, wide, base, share, share_key, base_key);
   // Without a key of its own the local base is the file's, where there is one, or the family's.
   const RotaryConfig local =
-      read_rotary(sliding ? *sliding : *in_, *in_, narrow, local_base, 1, "", sliding ? "" : local_key);
+      read_rotary(sliding ? *sliding : *in_, *in_, narrow, local_base, share, share_key, sliding ? "" : local_key);
   if (local == c.rotary) return;
   for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_rotary.push_back(c.window(layer) > 0 ? local : c.rotary);
 }

@@ -57,8 +57,10 @@ class ConfigMap {
   static ConfigWriter written(const RotaryConfig& rotary, int d_head);
   /// rope_parameters by kind of layer ("full_attention", "sliding_attention"), or `base_key` with rope_scaling for the
   /// one and `local_key` for the other. Layers are told apart by their window.
+  /// `share` of the head turns, by its key (at the top or within) or else by `share`.
   void rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key,
-                        const std::string& base_key = "rope_theta");
+                        const std::string& base_key = "rope_theta", double share = 1,
+                        const std::string& share_key = "");
   /// layer_types with one window for all "sliding_attention" layers; `sliding(layer)` where the list is absent.
   template <class Sliding>
   void layer_types(ModelConfig& c, int window, Sliding sliding) {

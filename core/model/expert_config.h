@@ -38,7 +38,9 @@ struct ExpertConfig {
                         ///< a norm of its own, and norms stand behind either before both are added (Gemma 4)
   bool weigh_output = false;  ///< the weight of an expert is multiplied by a learned number of its own
   bool weigh_input = false;   ///< what an expert reads is multiplied by its weight, not what it puts out (Llama 4)
-  bool own_bias = true;       ///< experts have biases where up and down have; the shared one always has
+  int capacity = 0;      ///< > 0: an expert takes so many tokens of a text, the first; those that come later pass it
+                         ///< by, and nothing takes them (Switch Transformers)
+  bool own_bias = true;  ///< experts have biases where up and down have; the shared one always has
 
   bool at(int layer) const { return count > 0 && (layers.empty() || layers[static_cast<std::size_t>(layer)]); }
   bool anywhere() const { return count > 0 && (layers.empty() || std::ranges::count(layers, true) > 0); }

@@ -342,8 +342,25 @@ RouterBalance router_balance(const Tensor& logits, const Tensor& weights) {
   return out;
 }
 
+namespace {
+/// Who comes to an expert that is full is taken by nobody. Those who were turned away count as well.
+void turn_away(const ExpertConfig& config, std::span<const Index> lengths, std::vector<Routed>& routes,
+               Tensor& weights) {
+  Index token = 0;
+  for (const Index length : lengths) {
+    std::vector<int> came(static_cast<std::size_t>(config.count), 0);
+    for (const Index end = token + length; token < end; ++token)
+      std::erase_if(nth(routes, token).chosen, [&](std::int32_t e) {
+        const bool full = ++nth(came, e) > config.capacity;
+        if (full) weights.ref(token, e) = 0;
+        return full;
+      });
+  }
+}
+}  // namespace
+
 Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits,
-                      double balance_price, const Tensor& output_weight) {
+                      double balance_price, const Tensor& output_weight, std::span<const Index> lengths) {
   auto routes = std::make_shared<std::vector<Routed>>(static_cast<std::size_t>(logits.dim(0)));
   Tensor out = backend.empty(logits.shape());
   std::ranges::fill(out.mutable_values(), 0.0f);
@@ -355,6 +372,8 @@ Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Back
                             (output_weight.defined() ? output_weight.at(e) : 1.0f);
     }
   });
+  const Index whole = logits.dim(0);
+  if (config.capacity > 0) turn_away(config, lengths.empty() ? std::span(&whole, 1) : lengths, *routes, out);
   Tape* const tape = backend.tape();
   if (tape && tape->active(logits))
     tape->record(out, [tape, logits, config, routes, balance_price, output_weight,

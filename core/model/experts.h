@@ -6,6 +6,7 @@
 // Only the experts that take a token are multiplied with it: rows are gathered expert by expert.
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "core/model/config.h"
@@ -53,8 +54,10 @@ RouterBalance router_balance(const Tensor& logits, const Tensor& weights);
 /// may be undefined. With a tape, gradients flow to the logits; which experts were chosen is taken as given.
 /// `balance_price`: what a unit of RouterBalance::value adds to the number that is differentiated.
 /// `output_weight` (expert): what each weight is multiplied by; undefined: 1.
+/// `lengths`: of several texts one after another, each of which ExpertConfig::capacity counts by itself; empty: one.
+/// What a cache holds is not counted: a token that a generation adds finds every expert empty, as in transformers.
 Tensor router_weights(const ExpertConfig& config, const Tensor& correction, Backend& backend, const Tensor& logits,
-                      double balance_price = 0, const Tensor& output_weight = {});
+                      double balance_price = 0, const Tensor& output_weight = {}, std::span<const Index> lengths = {});
 
 /// x (token, d_model), unit inner stride → (token, d_model). An expert takes the tokens whose weight is not 0; with a
 /// tape, weights of 0 have no gradient.

@@ -105,6 +105,12 @@ struct RawLayer {
   std::map<WeightMatrix, LowRankUpdate> adapted;  ///< matrices that an adapter was merged into
 };
 
+/// Of ModelConfig::convolution.
+struct RawConvolution {
+  std::vector<Tensor> taps;      ///< (d_model, d_model) each, of the earliest token first
+  Tensor bias, gain, gain_bias;  ///< (d_model): of their sum, and of the norm behind
+};
+
 struct RawWeights {
   Tensor token_embedding;                  ///< (vocab, d_model), or (vocab, embedding_width), which …
   Tensor embedding_in;                     ///< (embedding_width, d_model): … is multiplied by this
@@ -126,12 +132,13 @@ struct RawWeights {
   Tensor position_buckets;                ///< (buckets, heads), where all layers share them
   Tensor distances;                       ///< (2 · span, d_model): of ModelConfig::distances, …
   Tensor distance_gain, distance_bias;    ///< … (d_model): of their norm
+  RawConvolution convolution;
   std::vector<RawLayer> layers;
   std::vector<RawLayer> cross;            ///< by layer: cross-attention with its norm (ln1), all else undefined
   std::shared_ptr<RawWeights> encoder;    ///< of an encoder-decoder
   Tensor final_gain, final_bias;          ///< (d_model)
-  Tensor head_weight, head_bias;          ///< (d_model, sum_width()), (sum_width()): ModelConfig::head_layer
-  Tensor head_norm_gain, head_norm_bias;  ///< (sum_width()): of the norm behind it
+  Tensor head_weight, head_bias;          ///< (d_model, out), (out): ModelConfig::head_layer; out = dims.out_width()
+  Tensor head_norm_gain, head_norm_bias;  ///< (out): of the norm behind it
   Tensor embedding_out;                   ///< (d_model, embedding_width): stands before the unembedding then
   Tensor unembedding;                     ///< (d_model | embedding_width, vocab); a view of token_embedding when tied
   bool untied = false;                    ///< it is not, though the configuration says that it is tied

@@ -14,6 +14,7 @@
 #include "core/base/nth.h"
 #include "core/model/dropped_tokens.h"
 #include "core/model/finite_checks.h"
+#include "core/model/first_convolution.h"
 #include "core/model/lent_keys.h"
 #include "core/model/model_parts.h"
 #include "core/model/pass_checks.h"
@@ -154,7 +155,14 @@ class Model::Pass {
                                                : read;
     Tensor post = b_.add(mid, mlp(layer, l, mlp_in, read), later_);
     if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
+    if (layer == 0 && c_.convolution)
+      post = norm(m_.convolution_norm, b_.add(post, tap({SiteKind::layer_out, layer}, beside_first(pre)), later_));
     return leaving(layer, l, post);
+  }
+
+  Tensor beside_first(const Tensor& x) {
+    settle();
+    return convolved_along(*c_.convolution, m_.convolution, b_, x, lengths_);
   }
 
   struct Attended {
@@ -163,7 +171,8 @@ class Model::Pass {
   Attended with_attention(int layer, const Layer& l, const Tensor& x) {
     Attended a;
     a.stream = tap({SiteKind::resid_pre, layer}, x);
-    a.read = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, a.stream)) : a.stream;
+    if (c_.entered(layer) == layer) entered_ = a.stream;
+    a.read = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, entered_)) : entered_;
     a.sum = b_.add(a.stream, attend(layer, l, a.read), later_);
     if (l.ln1_sum.gain.defined()) a.sum = norm(l.ln1_sum, a.sum);
     return a;
@@ -411,7 +420,7 @@ class Model::Pass {
     const Tensor logits = tap({SiteKind::router_logits, layer}, b_.linear(read(of.router_norm), of.router));
     const Tensor weights =
         router_weights(c_.experts, of.correction, b_, logits,
-                       ctx_.balance_price / c_.experts.layers_among(c_.dims.layers), of.output_weight);
+                       ctx_.balance_price / c_.experts.layers_among(c_.dims.layers), of.output_weight, lengths_);
     return through_experts(c_, of, b_, read(of.in_norm), tap({SiteKind::router_weights, layer}, weights));
   }
 
@@ -473,6 +482,7 @@ class Model::Pass {
   std::vector<RotaryTable> angles_;        // by rotation, once a layer asked
   std::vector<RotaryTable> query_angles_;  // likewise of queries, where they grow
   Tensor layer_inputs_;                    // of ModelDims::d_layer
+  Tensor entered_;                         // the stream that ModelConfig::entered() says
   std::map<int, LentKeys> lent_;           // by layer
   Tap* tap_;                               // of the sites that are reached: the text's, or cross-attention's
   const SourceMemory* source_ = nullptr;   // while cross-attention runs

@@ -136,6 +136,14 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   const Index width = c.dims.d_model;
   if (c.embedding_norm)
     parts->embedding_norm = norm(raw.embedding_gain, raw.embedding_bias, c.sum_width(), -1, "norm of the embedding");
+  if (c.convolution) {
+    for (const Tensor& tap : raw.convolution.taps)
+      parts->convolution.push_back(backend.linear_weights(
+          {checked(tap, -1, "convolution")},
+          {parts->convolution.empty() ? floats(raw.convolution.bias, -1, "convolution") : Tensor()}, changing));
+    parts->convolution_norm =
+        norm(raw.convolution.gain, raw.convolution.gain_bias, width, -1, "norm of the convolution");
+  }
   if (c.last_norm())
     parts->final_norm = norm_of(c.final_norm(), raw.final_gain, raw.final_bias, width, -1, "final norm");
   if (c.dims.d_layer > 0)
@@ -356,7 +364,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
   if (c.head_layer && c.predicts) {
     parts->head =
         backend.linear_weights({checked(raw.head_weight, -1, "head")}, {floats(raw.head_bias, -1, "head")}, changing);
-    parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, c.sum_width(), -1, "norm of the head");
+    parts->head_norm = norm(raw.head_norm_gain, raw.head_norm_bias, c.dims.out_width(), -1, "norm of the head");
   }
   if (c.predicts) {
     Tensor unembedding = checked(raw.unembedding, -1, "unembedding");

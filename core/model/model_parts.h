@@ -64,7 +64,9 @@ struct Model::Parts {
   ModelInfo info;
   Tensor token_embedding, position_embedding, segment_embedding;  // (vocab | context | segments, d_model)
   // Of models of pictures, in place of token_embedding: every row is a sum of products with 1 where it is that token.
-  Linear embedding_in;                 // of ModelConfig::narrow_sum()
+  Linear embedding_in;              // of ModelConfig::narrow_sum()
+  std::vector<Linear> convolution;  // of ModelConfig::convolution, by token; the bias in the first
+  NormWeights convolution_norm;
   LayerInputs layer_inputs;            // of ModelDims::d_layer
   Linear patch_embedding, patch_bias;  // the bias undefined where there is none
   std::vector<Linear> leading_tokens;

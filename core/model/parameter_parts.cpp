@@ -108,10 +108,11 @@ ParameterParts parameter_parts(const ModelConfig& c) {
   std::int64_t products = 0;
   for (int layer = 0; differ && layer < c.dims.layers; ++layer) {
     const LayerWidths own = c.dims.widths_of(layer);
-    const std::int64_t queries = std::int64_t{c.dims.heads} * own.d_head,
+    const std::int64_t wide = c.dims.d_value > 0 ? c.dims.d_value : own.d_head,
+                       queries = std::int64_t{c.dims.heads} * own.d_head,
                        keys = c.own_keys(layer) ? std::int64_t{own.kv_heads} * own.d_head : 0,
-                       values = c.value_is_key(layer) ? 0 : keys;
-    products += d * (2 * queries + keys + values);
+                       values = c.own_keys(layer) && !c.value_is_key(layer) ? own.kv_heads * wide : 0;
+    products += d * (queries + keys + values + c.dims.heads * wide);
     out.attention_biases +=
         (c.bias.q ? queries : 0) + (c.bias.k ? keys : 0) + (c.bias.v ? values : 0) + (c.bias.o ? d : 0);
   }
@@ -120,8 +121,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
         attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
     products = attending * (d * q / g.q + d * k / g.k + d * k / g.v + q * d / g.o);
   }
-  out.attention = products + out.attention_biases + (c.learned_sinks ? attending * c.dims.heads : 0) +
-                  (c.layer_scales ? layers * d : 0);
+  std::int64_t sinks = 0;
+  for (int layer = 0; layer < c.dims.layers; ++layer) sinks += c.has_sinks(layer) ? c.dims.heads : 0;
+  out.attention = products + out.attention_biases + sinks + (c.layer_scales ? layers * d : 0);
   if (const auto& own = c.distances; own && !own->shared) {
     const std::int64_t to = own->content_to_position, from = own->position_to_content,
                        biases = layers * (to * (own->key_bias ? k : 0) + from * q);
@@ -165,9 +167,9 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                                 : c.shared_norm                   ? layers
                                                                   : layers + mlps,
                        behind = c.norms_behind() ? layers + mlps : 0;
-    out.norms += biased * d * (before + behind) + (c.embedding_norm ? biased * sum : 0) +
+    out.norms += biased * d * (before + behind - (c.paired ? layers / 2 : 0)) + (c.embedding_norm ? biased * sum : 0) +
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
-                 (c.head_layer && c.predicts ? biased * sum : 0) - (c.first_norm ? 0 : biased * d);
+                 (c.head_layer && c.predicts ? biased * c.dims.out_width() : 0) - (c.first_norm ? 0 : biased * d);
     if (c.distances && c.distances->norm) out.norms += biased * d;
     if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
@@ -180,10 +182,15 @@ ParameterParts parameter_parts(const ModelConfig& c) {
     out.layer_inputs = c.layer_vocab * layers * w + d * layers * w + layers * 2 * d * w;
     out.norms += w + layers * d;
   }
+  if (const auto& own = c.convolution) {
+    out.convolution = own->tokens * d * d / own->groups + d;
+    out.norms += biased * d;
+  }
   if (c.dims.stream_scales) out.norms += layers;
   if (c.bias.unembedding && c.predicts && !c.cross()) out.unembedding = vocab;
-  if (c.head_layer && c.predicts) out.unembedding += d * sum + (c.bias.head ? sum : 0);
-  if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += stored * vocab;
+  const std::int64_t read = c.dims.d_out > 0 ? c.dims.d_out : stored;  // by the unembedding
+  if (c.head_layer && c.predicts) out.unembedding += (d + (c.bias.head ? 1 : 0)) * c.dims.out_width();
+  if (c.predicts) (c.tied_embeddings ? out.tied : out.unembedding) += read * vocab;
   if (c.predicts && !c.narrow_sum()) out.unembedding += std::int64_t{c.embedding_width} * d;
   if (c.vision && c.vision->class_heads == 2) out.unembedding *= 2;
   if (c.cross()) add_encoder(c, out);

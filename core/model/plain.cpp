@@ -317,12 +317,14 @@ Table experts(const ModelConfig& c, const RawExperts& w, const Table& x, const s
       for (Index i = 0; i < x.columns; ++i) out.at(row, i) /= 1 + std::exp(-gate.at(row, 0));
   }
   const Table read = c.experts.beside ? normed(c, x, w.in_gain, {}) : x;
+  std::vector<int> came(static_cast<std::size_t>(c.experts.count), 0);  // to each, of ExpertConfig::capacity
   for (Index row = 0; row < x.rows; ++row) {
     Table token(1, x.columns);
     for (Index i = 0; i < x.columns; ++i) token.at(0, i) = read.at(row, i);
     std::vector<double> z;
     for (Index e = 0; e < logits.columns; ++e) z.push_back(logits.at(row, e));
     for (const auto& [e, chosen_weight] : chosen(c.experts, w.correction, std::move(z))) {
+      if (c.experts.capacity > 0 && ++nth(came, e) > c.experts.capacity) continue;
       double weight = chosen_weight * (w.output_weight.defined() ? number(w.output_weight, e) : 1);
       Table given = token;
       if (c.experts.weigh_input) {
@@ -349,11 +351,13 @@ Table across(const ModelConfig& c, const RawWeights& all, int layer, const Table
 }
 
 /// `source`: what the encoder put out, of an encoder-decoder.
-Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& source,
-            const Table& inputs, Lent& lent, Pass& pass, const std::stop_token& stop) {
+/// `entered`: what ModelConfig::entered() says.
+Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table& x, const Table& entered,
+            const Table& source, const Table& inputs, Lent& lent, Pass& pass, const std::stop_token& stop) {
   const RawLayer& w = nth(all.layers, layer);
   const bool before = c.norms_before(layer), behind = c.norms_behind(layer);
-  const Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, x, w.ln1_gain, w.ln1_bias) : x;
+  const Table attention_in =
+      before && (layer > 0 || c.first_norm) ? normed(c, entered, w.ln1_gain, w.ln1_bias) : entered;
   Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), lent, stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
   Table after = sum(x, attention);
@@ -370,6 +374,7 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
   if (behind) mlp = normed(c, std::move(mlp), w.ln2_post_gain, {});
   Table out = sum(after, mlp);
   if (c.norms_sums()) out = normed(c, std::move(out), w.ln2_gain, w.ln2_bias);
+  if (c.convolution && layer == 0) out = beside_first(c, all.convolution, x, std::move(out), stop);
   return leaving(c, w, layer, inputs, std::move(out), stop);
 }
 
@@ -459,8 +464,10 @@ Pass forward(const ModelConfig& c, const RawWeights& w, std::span<const std::int
 
   const Table inputs = c.dims.d_layer > 0 ? of_every_layer(c, w, x, tokens, stop) : Table();
   Lent lent;
+  Table entered;
   for (int layer = 0; layer < c.dims.layers; ++layer) {
-    x = block(c, w, layer, x, out.encoder ? out.encoder->memory : Table(), inputs, lent, out, stop);
+    if (c.entered(layer) == layer) entered = x;
+    x = block(c, w, layer, x, entered, out.encoder ? out.encoder->memory : Table(), inputs, lent, out, stop);
     out.resid_post.push_back(x);
     if (progress) *progress = static_cast<float>(layer + 1) / static_cast<float>(c.dims.layers + 1);
   }

@@ -1,4 +1,5 @@
-// Inputs of every layer's own by their definition.
+// What is added to the stream behind a block, by its definition: inputs of every layer's own, and the convolution
+// beside the first.
 
 #include <cmath>
 
@@ -35,6 +36,23 @@ Table leaving(const ModelConfig& c, const RawLayer& w, int layer, const Table& i
   if (c.dims.stream_scales)
     for (double& value : x.values) value *= number(w.stream_scale, 0);
   return x;
+}
+
+Table beside_first(const ModelConfig& c, const RawConvolution& w, const Table& x, Table y,
+                   const std::stop_token& stop) {
+  Table taps(x.rows, x.columns);
+  for (Index tap = 0; tap < c.convolution->tokens; ++tap) {
+    Table near(x.rows, x.columns);
+    for (Index row = 0; row < x.rows; ++row)
+      if (const Index from = row + tap - c.convolution->tokens / 2; from >= 0 && from < x.rows)
+        for (Index i = 0; i < x.columns; ++i) near.at(row, i) = x.at(from, i);
+    const Table part = product(near, nth(w.taps, tap), tap == 0 ? w.bias : Tensor(), stop);
+    for (std::size_t i = 0; i < part.values.size(); ++i) taps.values[i] += part.values[i];
+  }
+  activate(c.convolution->activation, taps, {});
+  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += taps.values[i];
+  normalize(c, c.norm, y, 0, y.columns, w.gain, w.gain_bias);
+  return y;
 }
 
 }  // namespace headscope::plain

@@ -55,6 +55,10 @@ Table of_every_layer(const ModelConfig& config, const RawWeights& all, const Tab
 Table leaving(const ModelConfig& config, const RawLayer& weights, int layer, const Table& inputs, Table x,
               const std::stop_token& stop);
 
+/// norm(y + φ(convolution of x)): ModelConfig::convolution, of what enters the first block and what leaves it.
+Table beside_first(const ModelConfig& config, const RawConvolution& weights, const Table& x, Table y,
+                   const std::stop_token& stop);
+
 /// What a state space adds to the stream in place of attention (Gu and Dao 2023, Dao and Gu 2024), and the matrices
 /// that its heads amount to (Ali et al. 2024).
 Table through_states(const ModelConfig& config, const RawLayer& weights, const Table& x, std::vector<Table>& patterns,

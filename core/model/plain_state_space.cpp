@@ -184,12 +184,16 @@ Table through_states(const ModelConfig& c, const RawLayer& layer, const Table& x
       for (Index i = 0; i < width; ++i) z.at(t, lane * width + i) += number(w.d, lane) * in.x.at(t, lane * width + i);
   }
   const Table gate = product(x, w.gate_weight, w.gate_bias, stop);
-  for (std::size_t i = 0; i < z.values.size(); ++i) z.values[i] *= activated(Activation::silu, gate.values[i], {});
+  const auto gate_it = [&] {
+    for (std::size_t i = 0; i < z.values.size(); ++i) z.values[i] *= activated(Activation::silu, gate.values[i], {});
+  };
+  if (!c.state_space->norm_before_gate) gate_it();
   if (c.state_space->gated_norm) {
     const Index of_group = c.dims.d_inner / c.dims.state_groups;
     for (Index first = 0; first < z.columns; first += of_group)
       normalize(c, NormKind::rms_norm, z, first, of_group, w.norm_gain, {}, first, c.state_space->gated_epsilon);
   }
+  if (c.state_space->norm_before_gate) gate_it();
   return product(z, layer.o_weight, layer.o_bias, stop);
 }
 

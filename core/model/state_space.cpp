@@ -356,10 +356,13 @@ class StateMixer {
       const Tensor normed = normalized(c_, w_.norm, b_, z.reshape({n_ * d_.lanes, d_.d_inner / d_.lanes}));
       return b_.multiply(normed.reshape(gate.shape()), b_.activate(Backend::Unary::silu, gate));
     }
-    const Tensor product = b_.multiply(z, b_.activate(Backend::Unary::silu, gate));
-    if (!w_.norm.gain.defined()) return product;
     const Index width = Index{d_.d_inner} / d_.state_groups;
-    return normalized(c_, w_.norm, b_, product.reshape({n_ * d_.state_groups, width}));
+    const auto normed = [&](const Tensor& x) {
+      return w_.norm.gain.defined() ? normalized(c_, w_.norm, b_, x.reshape({n_ * d_.state_groups, width})) : x;
+    };
+    const Tensor open = b_.activate(Backend::Unary::silu, gate);
+    if (s_.norm_before_gate) return b_.multiply(normed(z).reshape(gate.shape()), open);
+    return normed(b_.multiply(z, open));
   }
 
   const StateSpaceInput& in_;

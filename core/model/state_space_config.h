@@ -31,6 +31,7 @@ struct StateSpaceConfig {
   bool select_gains = true;  ///< these have weights (Falcon Mamba: not)
   bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate; Lane::delta: of every head,
                             ///< with the same gains, before it
+  bool norm_before_gate = false;                                  ///< it stands before the gate (Lane::head)
   std::optional<double> select_epsilon = {}, gated_epsilon = {};  ///< of these norms, where it is not the model's
   double most_rate = 1;  ///< Lane::delta: β = this · σ. With 2 what stands at a key may be turned round (Grazzi et al.,
                          ///< Unlocking State-Tracking in Linear RNNs Through Negative Eigenvalues, 2025)

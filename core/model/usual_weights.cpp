@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/nth.h"
+#include "core/model/multipliers.h"
 #include "core/model/picture_input.h"
 #include "core/model/stored_layouts.h"
 #include "core/model/weight_reader.h"
@@ -50,6 +51,7 @@ class UsualReader {
       reader_.take(n_.distances + ".weight", {2 * Index{distances->span}, d}, weights.distances);
       if (distances->norm) norm(n_.distance_norm, d, weights.distance_gain, weights.distance_bias);
     }
+    if (c_.convolution) first_convolution(weights.convolution);
     if (c_.sinusoids)
       sinusoids(weights.position_embedding);
     else if (c_.position == PositionKind::learned && n_.positions_are_embedding)
@@ -77,8 +79,9 @@ class UsualReader {
       if (c_.repeats(layer))
         nth(weights.layers, layer) = nth(weights.layers, layer - 1);
       else
-        block(at_layer(n_.apart.empty() ? c_.block_of(layer) : nth(n_.apart, layer).first), layer,
+        block(at_layer(n_.apart.empty() ? c_.stored_block(layer) : nth(n_.apart, layer).first), layer,
               nth(weights.layers, layer));
+      if (c_.entered(layer) < layer) share_norm(nth(weights.layers, layer - 1), nth(weights.layers, layer));
     }
     for (int layer = 0; c_.cross() && layer < dims.layers; ++layer)
       across(n_.block + std::to_string(layer) + ".", nth(weights.cross, layer));
@@ -116,6 +119,16 @@ class UsualReader {
         into.ref(at, i) = static_cast<float>(i < half ? std::sin(angle) : std::cos(angle));
       }
     for (const char* name : {".weight", ".weights"}) reader_.ignore(n_.positions + name);
+  }
+
+  /// Stored as (d_model, d_model ÷ groups, tokens).
+  void first_convolution(RawConvolution& into) {
+    const Index d = c_.dims.d_model, groups = c_.convolution->groups, tokens = c_.convolution->tokens;
+    reader_.take(n_.convolution + ".weight", {d, d / groups, tokens}, [&](const Tensor& kernel) {
+      for (Index t = 0; t < tokens; ++t) into.taps.push_back(whole_matrix(kernel.slice(2, t, t + 1).copy(), d, groups));
+    });
+    reader_.take(n_.convolution + ".bias", {d}, into.bias);
+    norm(n_.convolution_norm, d, into.gain, into.gain_bias);
   }
 
   /// Cross-attention of a block.
@@ -190,7 +203,7 @@ class UsualReader {
       const auto take = [&](const std::string& name, const Shape& shape, Tensor& into) {
         reader_.take_outside(name, shape, [&](const Tensor& found) { into = found; });
       };
-      const Index out = c_.sum_width();
+      const Index out = c_.dims.out_width();
       const HeadNames names = head_names();
       reader_.take_outside(names.head + ".weight", {out, d},
                            [&](const Tensor& found) { weights.head_weight = found.transpose(0, 1); });
@@ -200,7 +213,8 @@ class UsualReader {
     }
     if (c_.embedding_width > 0 && !c_.narrow_sum())
       reader_.take_transposed(n_.embedding_out + ".weight", d, c_.embedding_width, weights.embedding_out);
-    reader_.take_unembedding(head_ + ".weight", {vocab, embedded()}, c_.tied_embeddings, weights);
+    const Index read = c_.dims.d_out > 0 ? c_.dims.d_out : embedded();
+    reader_.take_unembedding(head_ + ".weight", {vocab, read}, c_.tied_embeddings, weights);
     if (c_.vision && c_.vision->class_heads == 2) {
       reader_.take_outside(n_.second_unembedding + ".weight", {vocab, d},
                            [&](const Tensor& head) { weights.second_unembedding = head.transpose(0, 1); });
@@ -223,10 +237,11 @@ class UsualReader {
   void block(const std::string& at, int layer, RawLayer& raw) {
     const ModelDims& all = c_.dims;
     const ModelDims dims = all.of_layer(layer);
-    const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head;
+    const Index d = dims.d_model, queries = Index{dims.heads} * dims.d_head, keys = Index{dims.kv_heads} * dims.d_head,
+                values = Index{dims.kv_heads} * dims.value_width();
     const std::string mlp_at = n_.apart.empty() ? at : at_layer(nth(n_.apart, layer).second);
     if (c_.norms_before(layer) || c_.norms_sums()) {
-      if (layer > 0 || c_.first_norm) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
+      if ((layer > 0 || c_.first_norm) && c_.entered(layer) == layer) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
       if (!c_.shared_norm && all.has_mlp(layer))
         norm(mlp_at + (n_.apart.empty() ? n_.ln2 : n_.ln1), d, raw.ln2_gain, raw.ln2_bias);
     }
@@ -247,7 +262,7 @@ class UsualReader {
         linear(at + n_.q, d, queries, c_.bias.q, raw.q_weight, raw.q_bias, c_.groups.q);
       if (own_keys) linear(at + n_.k, d, keys, c_.bias.k, raw.k_weight, raw.k_bias, c_.groups.k);
       if (own_keys && !c_.value_is_key(layer))
-        linear(at + n_.v, d, keys, c_.bias.v, raw.v_weight, raw.v_bias, c_.groups.v);
+        linear(at + n_.v, d, values, c_.bias.v, raw.v_weight, raw.v_bias, c_.groups.v);
       if (n_.swapped_halves) {
         swap_halves(raw.q_weight, raw.q_bias, dims.heads);
         swap_halves(raw.k_weight, raw.k_bias, dims.kv_heads);
@@ -289,7 +304,7 @@ class UsualReader {
       if (own_keys) of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
     if (c_.buckets_by_layer) reader_.take(at + buckets_name(), {c_.position_buckets, dims.heads}, raw.position_buckets);
-    if (attends && c_.learned_sinks) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
+    if (c_.has_sinks(layer)) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
     if (attends && c_.output_gate && !n_.z_gate.empty())
       linear(at + n_.z_gate, d, Index{dims.heads} * dims.value_width(), c_.bias.output_gate, raw.z_gate_weight,
              raw.z_gate_bias);
@@ -322,6 +337,7 @@ class UsualReader {
     else
       for (Tensor* written : {&raw.o_weight, &raw.o_bias, &raw.down_weight, &raw.down_bias})
         *written = scaled_by(*written, c_.residual_scale);
+    multiply(c_, raw);
     const auto scale = [&](const std::string& name, Tensor& weight, Tensor& bias) {
       reader_.take(at + name, {d}, [&](const Tensor& by) {
         if (weight.defined()) weight = times_columns(weight, by);
@@ -331,6 +347,11 @@ class UsualReader {
     if (c_.layer_scales) scale(n_.scale1, raw.o_weight, raw.o_bias);
     if (c_.layer_scales) scale(n_.scale2, raw.down_weight, raw.down_bias);
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
+  }
+
+  /// Of the two layers that are one block of the file.
+  static void share_norm(const RawLayer& first, RawLayer& second) {
+    second.ln1_gain = first.ln1_gain, second.ln1_bias = first.ln1_bias;
   }
 
   /// Head by head in one matrix: what makes its query, then what makes its gate.

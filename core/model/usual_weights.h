@@ -44,6 +44,7 @@ struct WeightNames {
   std::string buckets;       ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
   /// Of ModelConfig::distances: the table and its norm, and of a block what makes K_r and Q_r.
   std::string distances, distance_norm, distance_k, distance_q;
+  std::string convolution, convolution_norm;  ///< of ModelConfig::convolution
   /// Of ModelConfig::tasks, and how often the first row of each is added.
   std::vector<std::pair<std::string, int>> tasks;
   /// Where a block's mixer and its MLP are layers by themselves in the file, each behind a norm that is called ln1: the

@@ -121,6 +121,7 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
   if (of_layer_input(site.kind) && dims.d_layer == 0) return false;
+  if (site.kind == SiteKind::layer_out && !dims.adds_behind(site.layer)) return false;
   if (site.kind == SiteKind::resid_unscaled && !dims.stream_scales) return false;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
   if (!dims.normed_behind.empty()) {
@@ -187,8 +188,9 @@ std::size_t site_bytes(SiteKind kind, const ModelDims& dims, int n_query, int n_
     case SiteKind::embed:
     case SiteKind::pos_embed:
     case SiteKind::segment_embed:
-    case SiteKind::final_normalized:
       return floats(n, count(dims.embed_width()));
+    case SiteKind::final_normalized:
+      return floats(n, count(dims.out_width()));
     case SiteKind::resid_pre:
     case SiteKind::ln1_normalized:
     case SiteKind::attn_unnormed:

@@ -52,13 +52,15 @@ struct ModelDims {
   int d_inner = 0, lanes = 0, state_groups = 0, d_state = 0, convolved = 0;
   int d_embed = 0;  ///< width of what positions and segments are added to, and of what the unembedding reads, where a
                     ///< matrix lies between it and the stream (ALBERT, ELECTRA)
+  int d_out = 0;    ///< width of what the unembedding reads, where it is not embed_width() (RemBERT)
   int d_layer = 0;  ///< width of what every layer gets of each token by itself (Gemma 3n, Gemma 4)
   bool stream_scales = false;  ///< what leaves a block is multiplied by a learned number, the stream with it
 
   /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention. A
   /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
   std::vector<Mixer> mixers = {};
-  std::vector<bool> bare = {};           ///< by layer: it has no MLP, others have; empty = all are alike
+  bool convolves_first = false;  ///< a convolution of what enters layer 0 is added to what leaves it (DeBERTa-v2 XL)
+  std::vector<bool> bare = {};   ///< by layer: it has no MLP, others have; empty = all are alike
   std::vector<bool> normed_behind = {};  ///< by layer: its norms stand behind attention and MLP, those of others
                                          ///< before; empty = all are alike
 
@@ -91,8 +93,11 @@ struct ModelDims {
   /// Of a model all of whose layers are as this one.
   ModelDims of_layer(int layer) const;
 
+  /// Whether something is added to the stream behind the MLP of this layer.
+  bool adds_behind(int layer) const { return d_layer > 0 || (convolves_first && layer == 0); }
   int value_width() const { return d_value > 0 ? d_value : d_head; }
   int embed_width() const { return d_embed > 0 ? d_embed : d_model; }
+  int out_width() const { return d_out > 0 ? d_out : embed_width(); }
 
   /// How many query heads of a layer read one key head; 1 where nothing is known of key heads, or there are none.
   int group(int layer) const {
@@ -110,6 +115,7 @@ inline ModelDims ModelDims::of_layer(int layer) const {
   const LayerWidths here = widths_of(layer);
   own.kv_heads = here.kv_heads, own.d_head = here.d_head, own.d_mlp = here.d_mlp;
   own.mixers.clear(), own.bare.clear(), own.widths.clear(), own.normed_behind.clear();
+  own.convolves_first = convolves_first && layer == 0;
   if (!has_mlp(layer)) own.d_mlp = own.experts = 0;
   if (mixers.empty()) return own;
   if (attends(layer)) {

@@ -98,7 +98,8 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::layer_input, "blocks.{i}.hook_layer_input", "(query, d_layer)", true,
      to_say("what this layer gets of the token by itself, from a table and from the embedding")},
     {SiteKind::layer_out, "blocks.{i}.hook_layer_out", "(query, d_model)", true,
-     to_say("what the layer's own input adds to the residual stream, behind the MLP")},
+     to_say(
+         "what the layer's own input, or a convolution beside the block, adds to the residual stream, behind the MLP")},
     {SiteKind::resid_unscaled, "blocks.{i}.hook_resid_unscaled", "(query, d_model)", true,
      to_say("residual stream leaving the block, before the layer's learned number multiplies it")},
     {SiteKind::resid_post, "blocks.{i}.hook_resid_post", "(query, d_model)", true,

@@ -61,10 +61,10 @@ enum class SiteKind {
 };
 inline constexpr int site_kind_count = static_cast<int>(SiteKind::logits) + 1;
 
-/// Of embeddings, and of what the unembedding reads: where a site's shape says d_model it is ModelDims::embed_width().
+/// Of embeddings: where a site's shape says d_model it is ModelDims::embed_width(). Of what the unembedding reads
+/// (final_normalized) it is out_width().
 constexpr bool of_embeddings(SiteKind kind) {
-  return kind == SiteKind::embed || kind == SiteKind::pos_embed || kind == SiteKind::segment_embed ||
-         kind == SiteKind::final_normalized;
+  return kind == SiteKind::embed || kind == SiteKind::pos_embed || kind == SiteKind::segment_embed;
 }
 
 /// Of layers that are no attention, and of those that are.
@@ -81,7 +81,7 @@ constexpr bool of_mlp(SiteKind kind) {
 }
 /// Of what a layer gets of each token by itself.
 constexpr bool of_layer_input(SiteKind kind) {
-  return kind == SiteKind::resid_late || kind == SiteKind::layer_input || kind == SiteKind::layer_out;
+  return kind == SiteKind::resid_late || kind == SiteKind::layer_input;
 }
 
 struct SiteInfo {

@@ -70,6 +70,41 @@ TEST_CASE(
   check_row(router_weights(c, {}, backend, Tensor::zeros({1, 4})), 0, {0.25, 0.25, 0, 0});
 }
 
+TEST_CASE("an expert that is full takes nobody more, of every text anew, and who is turned away has no gradient") {
+  Backend backend(1);
+  // Expert 1 for the first three and the last two tokens, 0 for the fourth.
+  const Tensor logits = Tensor::from({6, 2}, std::vector<float>{0, 1, 0, 2, 0, 3, 1, 0, 0, 4, 0, 5});
+  ExpertConfig c{.count = 2, .per_token = 1};
+  c.capacity = 2;
+  const auto taken = [&](std::span<const Index> lengths) {
+    std::string out;
+    const Tensor weights = router_weights(c, {}, backend, logits, 0, {}, lengths);
+    for (Index i = 0; i < 6; ++i) {
+      const bool first = weights.at(i, 0) != 0, second = weights.at(i, 1) != 0;
+      CHECK_FALSE((first && second));
+      out += first ? '0' : second ? '1' : '-';
+      if (second) CHECK(weights.at(i, 1) == doctest::Approx(sigmoid(static_cast<double>(logits.at(i, 1)))));
+    }
+    return out;
+  };
+  CHECK(taken({}) == "11-0--");
+  CHECK(taken(std::vector<Index>{3, 3}) == "11-011");
+  CHECK(taken(std::vector<Index>{1, 5}) == "1110--");
+  c.capacity = 4;
+  CHECK(taken({}) == "11101-");
+  c.capacity = 2;
+  const auto definition = [&](const std::vector<Numbers>& in) {
+    Numbers out(12, 0.0);
+    for (const auto& [token, e] : {std::pair(0, 1), std::pair(1, 1), std::pair(3, 0)}) {
+      const std::size_t at = static_cast<std::size_t>(token) * 2;
+      out[at + static_cast<std::size_t>(e)] =
+          std::exp(in[0][at + static_cast<std::size_t>(e)]) / (std::exp(in[0][at]) + std::exp(in[0][at + 1]));
+    }
+    return out;
+  };
+  check_gradients({[&](Backend& b) { return router_weights(c, {}, b, logits); }, definition, {logits}}, 7);
+}
+
 TEST_CASE("a correction chooses experts and does not weigh them; groups that are worse take none") {
   Backend backend(1);
   // σ: 1/2, 2/3, 3/4, 4/5, 1/2, 1/2

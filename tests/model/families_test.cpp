@@ -148,6 +148,21 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.dims.d_mlp == own.dims.d_mlp);
     CHECK(again.dims.widths == own.dims.widths);
     CHECK(again.dims.d_layer == own.dims.d_layer);
+    CHECK(again.dims.d_out == own.dims.d_out);
+    CHECK(again.dims.mixers == own.dims.mixers);
+    CHECK(again.dims.bare == own.dims.bare);
+    CHECK(again.dims.convolves_first == own.dims.convolves_first);
+    REQUIRE(again.convolution.has_value() == own.convolution.has_value());
+    if (own.convolution) {
+      CHECK(again.convolution->tokens == own.convolution->tokens);
+      CHECK(again.convolution->groups == own.convolution->groups);
+      CHECK(again.convolution->activation == own.convolution->activation);
+    }
+    CHECK(again.sink_layers == own.sink_layers);
+    CHECK(again.value_scale == own.value_scale);
+    CHECK(again.multipliers == own.multipliers);
+    CHECK(again.paired == own.paired);
+    CHECK(again.experts.capacity == own.experts.capacity);
     CHECK(again.layer_vocab == own.layer_vocab);
     CHECK(again.kv_layers == own.kv_layers);
     CHECK(again.values_are_keys == own.values_are_keys);
@@ -194,6 +209,8 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     REQUIRE(again.state_space.has_value() == own.state_space.has_value());
     if (own.state_space) {
       CHECK(again.state_space->most_rate == own.state_space->most_rate);
+      CHECK(again.state_space->norm_before_gate == own.state_space->norm_before_gate);
+      CHECK(again.state_space->gated_norm == own.state_space->gated_norm);
       CHECK(again.state_space->select_epsilon == own.state_space->select_epsilon);
     }
     CHECK(again.experts.renormalized == own.experts.renormalized);

@@ -49,6 +49,8 @@ const char* const folders[] = {"granitemoehybrid",
                                "qwen3_5_moe_text",
                                "lfm2_moe",
                                "nemotron_h-experts",
+                               "falcon_h1",
+                               "falcon_h1-bare",
                                "olmo_hybrid"};
 
 struct Subject {
@@ -313,6 +315,34 @@ TEST_CASE("hybrid: an edit reaches the layers that can follow, says so, and is r
   Subject bare("nemotron_h");
   CHECK_THROWS_WITH_AS(bare.run_with({"1.*: switch off mlp"}), doctest::Contains("layer 1"), Error);
   CHECK(largest_difference(bare.run_with({"*: switch off mlp"})->logits, bare.run_with({})->logits) > 1e-3);
+}
+
+TEST_CASE("hybrid: a block of Falcon-H1 is two layers that read what enters the first") {
+  Subject s("falcon_h1");
+  const std::set<SiteKind> sites{SiteKind::resid_pre, SiteKind::ln1_normalized, SiteKind::attn_out,
+                                 SiteKind::resid_post};
+  const auto plain = s.run_with({}, sites), silent = s.run_with({"0: switch off attention"}, sites);
+  const auto site = [](const Trace& of, SiteKind kind, int layer) { return of.sites.at({kind, layer}); };
+  CHECK(s.dims().layers == 4);
+  for (const int first : {0, 2}) {
+    CHECK(s.dims().state_space(first));
+    CHECK(s.dims().attends(first + 1));
+    CHECK_FALSE(s.dims().has_mlp(first));
+    CHECK(largest_difference(site(*plain, SiteKind::ln1_normalized, first),
+                             site(*plain, SiteKind::ln1_normalized, first + 1)) == 0);
+    CHECK(largest_difference(site(*plain, SiteKind::resid_post, first), site(*plain, SiteKind::resid_pre, first + 1)) ==
+          0);
+    CHECK(largest_difference(site(*plain, SiteKind::resid_pre, first), site(*plain, SiteKind::resid_pre, first + 1)) >
+          0.1);
+  }
+  // What a state writes is not read by the attention beside it, but by the blocks behind.
+  CHECK(largest_difference(plain->map({1, 2}).to_dense(), silent->map({1, 2}).to_dense()) == 0);
+  CHECK(largest_difference(plain->map({2, 2}).to_dense(), silent->map({2, 2}).to_dense()) > 1e-4);
+  CHECK(largest_difference(plain->map({3, 2}).to_dense(), silent->map({3, 2}).to_dense()) > 1e-4);
+  CHECK_THROWS_WITH_AS(s.run_with({"1: switch off ln1"}), doctest::Contains("in pairs"), Error);
+  CHECK_THROWS_WITH_AS(s.run_with({"*: post norm"}), doctest::Contains("in pairs"), Error);
+  // A text that changed is computed anew from its start.
+  CHECK_FALSE(s.loaded.model->config().stream_is_all());
 }
 
 TEST_CASE("hybrid: what is read of a layer is what its kind has, and nothing where it has none") {

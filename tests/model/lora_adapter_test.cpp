@@ -235,4 +235,49 @@ TEST_CASE("an adapter of what is more than matrices of blocks is merged, and its
   }
 }
 
+TEST_CASE("an adapter of matrices that the configuration multiplies is merged before that, and taken away behind it") {
+  struct Case {
+    const char *family, *module;
+    Index in, out;
+  };
+  for (const auto& [family, module, in, out] :
+       {Case{"families/falcon_h1", "model.layers.1.self_attn.k_proj", 20, 12},
+        {"families/falcon_h1", "model.layers.0.feed_forward.gate_proj", 20, 22},
+        {"families/falcon_h1", "model.layers.0.self_attn.o_proj", 24, 20},
+        {"families/falcon_h1", "model.layers.1.mamba.out_proj", 24, 20},
+        {"families/mimo_v2_flash", "model.layers.1.self_attn.v_proj", 18, 24}}) {
+    CAPTURE(module);
+    const fs::path folder = scratch_dir("adapter-multiplied"), base = reference(family);
+    const Tensor a = random_tensor({2, in}, 1), b = random_tensor({out, 2}, 2);
+    write_file_atomically(folder / "adapter_config.json",
+                          R"({"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none",
+                          "target_modules": ["k_proj"], "base_model_name_or_path": "x"})");
+    SafetensorsWriter writer;
+    writer.add(std::string("base_model.model.") + module + ".lora_A.weight", a);
+    writer.add(std::string("base_model.model.") + module + ".lora_B.weight", b);
+    writer.write(folder / "adapter_model.safetensors");
+    const fs::path merged = scratch_dir("adapter-multiplied-merged");
+    fs::copy_file(base / "config.json", merged / "config.json");
+    const SafetensorsFile own = SafetensorsFile::open(base / "model.safetensors");
+    SafetensorsWriter all;
+    for (const auto& [name, entry] : own.tensors()) {
+      Tensor tensor = own.tensor(name).copy();
+      if (name == std::string(module) + ".weight")
+        for (Index i = 0; i < out; ++i)
+          for (Index j = 0; j < in; ++j)
+            for (Index r = 0; r < 2; ++r) tensor.ref(i, j) += 2 * b.at(i, r) * a.at(r, j);
+      all.add(name, tensor);
+    }
+    all.write(merged / "model.safetensors");
+    const Tensor with = logits_of(with_adapter(base, folder)), plain = logits_of(base);
+    CHECK(largest_difference(with, logits_of(merged)) < 1e-4);
+    CHECK(largest_difference(with, plain) > 1e-2);
+    const Subject changed(with_adapter(base, folder));
+    RunRequest request;
+    request.ids = ids;
+    request.edits.push_back(parse_intervention("*: adapter off", "test"));
+    CHECK(largest_difference(run(changed.loaded, request, Ctx{*changed.backend})->logits, plain) < 1e-4);
+  }
+}
+
 }  // namespace headscope::lora_adapter_test

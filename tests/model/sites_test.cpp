@@ -110,6 +110,7 @@ TEST_CASE(
                 ? d
                 : d.of_layer(layer);  // embeddings, and what the unembedding reads, have a width of their own in a few
         if (of_embeddings(kind)) there.d_model = model->config().sum_width();
+        if (kind == SiteKind::final_normalized) there.d_model = there.out_width();
         CHECK(probe.shapes[site].str() == shape_of(info(kind).shape, there, static_cast<Index>(tokens.size())).str());
         Probe edit(site);
         CHECK(largest_difference(plain, model->forward({backend, &edit}, tokens).logits) > 1e-4);

@@ -9,9 +9,12 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/edits/intervention.h"
+#include "core/io/safetensors.h"
 #include "core/model/config_reader.h"
 #include "core/model/family.h"
 #include "tests/model/parity.h"
+#include "tests/support/largest_difference.h"
 #include "tests/support/paths.h"
 
 namespace headscope::text_halves_test {
@@ -60,6 +63,34 @@ TEST_CASE("Gemma 3 of 4B says little of its text: the rest is what all have") {
   CHECK(c.rotary_of(5).factor == 8);
   CHECK(c.rotary_of(4).base == 1e4);
   CHECK(c.rotary_of(4).scaling == RotaryConfig::Scaling::none);
+}
+
+TEST_CASE("PaliGemma's published files say little of their text, and what sees both ways is a mask") {
+  const ModelConfig c =
+      read("paligemma", R"({"model_type": "paligemma", "image_token_index": 257152, "vocab_size": 257152,
+    "text_config": {"hidden_size": 2048, "intermediate_size": 16384, "model_type": "gemma", "num_attention_heads": 8,
+      "num_hidden_layers": 18, "num_image_tokens": 256, "num_key_value_heads": 1, "vocab_size": 257216},
+    "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"}})");
+  CHECK(c.dims.layers == 18);
+  CHECK(c.dims.kv_heads == 1);
+  CHECK(c.dims.d_head == 256);
+  CHECK(c.dims.vocab == 257216);
+  CHECK(c.context == 8192);
+  CHECK(c.tied_embeddings);
+  CHECK(c.text_family == "gemma");
+  CHECK(c.activation == Activation::gelu_tanh);
+  CHECK(c.causal);
+  for (const char* folder : {"families/paligemma", "families/paligemma-gemma"}) {
+    CAPTURE(folder);
+    Subject s(reference(folder));
+    const auto expected = SafetensorsFile::open(reference(folder) / "expected.safetensors");
+    RunRequest request;
+    request.ids = expected.entry("tokens").items<std::int32_t>();
+    request.edits.push_back(parse_intervention("*@0..4: mask prefix 5", "test"));
+    const auto trace = run(s.loaded, request, Ctx{*s.backend});
+    CHECK(largest_difference(trace->logits, expected.tensor("logits_of_prefix")) < 1e-4);
+    CHECK(largest_difference(trace->logits, expected.tensor("logits")) > 1e-2);
+  }
 }
 
 TEST_CASE("Gemma 4 says heads, keys and rotations by kind of layer, in older files and in newer ones") {

@@ -112,6 +112,16 @@ TEXT_HALVES = {
         alignment_intermediate_size=8, text_config=llama_like | rope() | dict(
             model_type="cohere2", sliding_window=5, logit_scale=1.0, pad_token_id=0, tie_word_embeddings=True,
             layer_types=["sliding_attention", "full_attention"]))),
+    # As its text half is called where it is Gemma 2, and in older files, where it is Gemma.
+    "paligemma": ("PaliGemmaConfig", dict(
+        image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
+        text_config=llama_like | dict(
+            model_type="gemma2", head_dim=8, query_pre_attn_scalar=7, sliding_window=4, attn_logit_softcapping=3.0,
+            final_logit_softcapping=4.0, layer_types=["full_attention", "sliding_attention"],
+            rope_parameters=dict(rope_type="default", rope_theta=60.0)))),
+    "paligemma-gemma": ("PaliGemmaConfig", dict(
+        image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
+        text_config=llama_like | rope() | dict(model_type="gemma", head_dim=8, num_hidden_layers=3))),
     "vipllava": ("VipLlavaConfig", dict(
         image_token_index=42, vision_feature_layers=[-1], vision_config=clip_sees,
         text_config=llama_like | rope() | dict(model_type="llama"))),
@@ -346,6 +356,18 @@ DECODERS = {
     "granitemoehybrid-attention": ("GraniteMoeHybridConfig", llama_like | rope(60.0) | dict(
         num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=13, position_embedding_type="rope",
         layer_types=["attention", "attention"], mamba_n_heads=6, mamba_d_head=6)),
+    # A state space and attention side by side in every block, here two layers. Biases everywhere, and every multiplier.
+    "falcon_h1": ("FalconH1Config", llama_like | rope() | dict(
+        hidden_size=20, num_attention_heads=4, num_key_value_heads=2, head_dim=6, attention_bias=True, mlp_bias=True,
+        mamba_d_ssm=24, mamba_n_heads=8, mamba_d_head=3, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3,
+        mamba_proj_bias=True, projectors_bias=True, mamba_rms_norm=True, mamba_norm_before_gate=True, rms_norm_eps=0.01,
+        embedding_multiplier=1.7, lm_head_multiplier=0.6, attention_in_multiplier=0.8, attention_out_multiplier=1.3,
+        key_multiplier=1.2, ssm_in_multiplier=1.1, ssm_out_multiplier=0.7, ssm_multipliers=[0.9, 1.2, 0.8, 1.3, 0.7],
+        mlp_multipliers=[1.2, 0.8], time_step_limit=[0.1, 2.5], pad_token_id=0)),
+    "falcon_h1-bare": ("FalconH1Config", llama_like | rope() | dict(
+        hidden_size=18, num_attention_heads=3, num_key_value_heads=3, mamba_d_ssm=None, mamba_expand=2, mamba_n_heads=6,
+        mamba_n_groups=1, mamba_d_state=4, mamba_conv_bias=False, mamba_rms_norm=False, tie_word_embeddings=True,
+        ssm_multipliers=[0.9, 1.2, 0.8, 1.3, 0.7], key_multiplier=0.5, pad_token_id=0)),
     "bamba": ("BambaConfig", llama_like | rope(partial_rotary_factor=0.5) | dict(
         hidden_size=24, num_hidden_layers=3, attn_layer_indices=[1], attention_bias=True, mlp_bias=True, mamba_n_heads=6,
         mamba_d_head=8, mamba_n_groups=3, mamba_d_state=5, mamba_d_conv=3, mamba_expand=2, mamba_chunk_size=4)),
@@ -433,6 +455,15 @@ DECODERS = {
         num_hidden_layers=3, first_k_dense_replace=1, moe_intermediate_size=5, n_routed_experts=6, n_shared_experts=1,
         num_experts_per_tok=2, use_qk_norm=True, attention_bias=True, routed_scaling_factor=1.3,
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
+    # Layers with a window have four key heads, others two; of these the first has one MLP. Half of every head turns.
+    "mimo_v2_flash": ("MiMoV2FlashConfig", usual | dict(
+        hidden_size=18, num_attention_heads=4, num_key_value_heads=2, intermediate_size=22, head_dim=8, v_head_dim=6,
+        num_hidden_layers=3, sliding_window=4, moe_intermediate_size=5, n_routed_experts=6, num_experts_per_tok=2,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"], attention_bias=True,
+        routed_scaling_factor=1.3, attention_value_scale=0.6, rms_norm_eps=0.01,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=300.0, partial_rotary_factor=0.5),
+            sliding_attention=dict(rope_type="default", rope_theta=50.0, partial_rotary_factor=0.5)))),
     "persimmon": ("PersimmonConfig", usual | dict(
         hidden_size=24, num_attention_heads=3, intermediate_size=20,
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),

@@ -71,6 +71,13 @@ MODELS = {
     "t5gemma": ("T5GemmaConfig", "T5GemmaForConditionalGeneration", dict(
         vocab_size=43, encoder=gemma | dict(num_hidden_layers=3), decoder=gemma | dict(num_hidden_layers=2),
         decoder_start_token_id=1)),
+    # An expert takes two tokens of a text: more come to some. Of the encoder every layer has experts, of the decoder none
+    # (said as the library understands it): with a cache it would count anew at every step.
+    "switch_transformers": ("SwitchTransformersConfig", "SwitchTransformersForConditionalGeneration", t5 | dict(
+        num_experts=3, expert_capacity=2, num_sparse_encoder_layers=2, num_sparse_decoder_layers=4, router_bias=True)),
+    "switch_transformers-untied": ("SwitchTransformersConfig", "SwitchTransformersForConditionalGeneration", t5 | dict(
+        num_experts=3, expert_capacity=64, num_layers=3, num_sparse_encoder_layers=1, num_sparse_decoder_layers=3,
+        dense_act_fn="gelu_new", tie_word_embeddings=False)),
     # Every head has keys of its own, nothing bends, an unembedding of its own.
     "t5gemma-plain": ("T5GemmaConfig", "T5GemmaForConditionalGeneration", dict(
         vocab_size=43, tie_word_embeddings=False, decoder_start_token_id=1,
@@ -151,6 +158,8 @@ def make(name):
     config_class, model_class, settings = MODELS[name]
     if name.startswith("t5gemma"):  # its norms and softmax would be of float32
         in_doubles(sys.modules[transformers.T5GemmaModel.__module__])
+    if name.startswith("switch"):  # its routers
+        in_doubles(sys.modules[transformers.SwitchTransformersModel.__module__])
     config = getattr(transformers, config_class)(**settings)
     untied = settings.get("tie_word_embeddings") is False
     torch.set_default_dtype(torch.float64)
@@ -171,6 +180,14 @@ def make(name):
             generator = torch.Generator().manual_seed(3)
             model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator))
 
+    turned_away = []
+    for part, module in model.named_modules():
+        if part.endswith(".mlp.router"):  # a token whose expert is nearly another's is no test
+            def look(_, inputs, output):
+                best = output[2].softmax(-1).topk(2).values
+                assert (best[..., 0] - best[..., 1]).min() > 1e-3, "a close choice"
+                turned_away.append(int((output[0].sum(-1) == 0).sum()))
+            module.register_forward_hook(look)
     source, target = torch.tensor([SOURCE]), torch.tensor([[config.decoder_start_token_id] + TARGET])
     with torch.no_grad():
         out = model(source, decoder_input_ids=target, output_attentions=True, output_hidden_states=True, use_cache=False)
@@ -181,6 +198,7 @@ def make(name):
             margins.append(float(best[0] - best[1]))
             written.append(int(row.argmax()))
     assert min(margins) > 1e-3, (name, margins)
+    assert sum(turned_away) > 0 or name != "switch_transformers", "nobody was turned away"
 
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,9 @@ def published(name, key, value):
     key = "roberta.embeddings.word_embeddings.weight" if (name, key) == ("xlm_roberta", "lm_head.decoder.weight") else key
     if name == "qwen2_vl-flat":
         key = key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
-    if name in ("mistral3", "llava", "vipllava", "aya_vision", "voxtral", "qwen2_audio"):
+    if name == "mimo_v2_flash":
+        key = key.replace("self_attn.sinks", "self_attn.attention_sink_bias")
+    if name in ("mistral3", "llava", "vipllava", "aya_vision", "voxtral", "qwen2_audio", "paligemma-gemma"):
         key = key.replace("model.language_model.", "language_model.model.").replace("lm_head", "language_model.lm_head")
         key = key.replace("model.vision", "vision") if key.startswith("model.v") else key
     if name == "exaone":
@@ -256,7 +258,7 @@ def in_doubles(module):
 # Some layers mix tokens by a state, others attend.
 DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
 CONVOLUTIONS = ("lfm2", "lfm2_moe")  # … a short convolution
-HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h") + DELTAS + CONVOLUTIONS
+HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h", "falcon_h1") + DELTAS + CONVOLUTIONS
 
 
 def blocks_of(model):
@@ -265,12 +267,14 @@ def blocks_of(model):
 
 
 def mixes_by_state(config, layer):
-    return config.model_type not in HYBRIDS or config.get_text_config().layer_types[layer] in ("linear_attention", "conv")
+    return config.model_type not in HYBRIDS or config.get_text_config().layer_types[layer] in ("linear_attention", "conv", "hybrid")
 
 
 def mixing_layers(config):
     """The layers of the library that begin a block here: of Nemotron-H an MLP is one by itself, here part of the block."""
     count = config.get_text_config().num_hidden_layers
+    if config.model_type == "falcon_h1":  # whose layers are both
+        return [i // 2 for i in range(2 * count)]
     return [i for i in range(count) if config.model_type != "nemotron_h" or config.layer_types[i] not in ("mlp", "moe")]
 
 
@@ -447,6 +451,8 @@ def make(name):
         add_alibi_once(model)
     if name.startswith(("gemma4", "llama4")):
         in_doubles(sys.modules[type(model).__module__])
+    if name.startswith("paligemma"):  # whose softmax would be of float32
+        in_doubles(sys.modules[type(model.model.language_model).__module__])
     ids = torch.tensor([TEXT])
     if getattr(config, "attention_type", None) == "block_sparse":
         see_whole(model, ids)
@@ -459,12 +465,17 @@ def make(name):
         watch_convolutions(model, states, streams)
     elif state_space:
         watch_states(model, states, streams)
+    mixed = {}  # what the state space of a block adds that has both
+    for layer, block in enumerate(blocks_of(model) if config.model_type == "falcon_h1" else []):
+        block.mamba.register_forward_hook(lambda _, __, output, layer=layer: mixed.__setitem__(
+            layer, output[0] * config.ssm_out_multiplier))
     attentions = dict() if state_space and not hybrid else dict(output_attentions=True)
     whole, model = model, model.language_model if name == "llama4" else model  # the whole asks for a picture
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = (expected_deltas(model, config.get_text_config(), states) if config.model_type in DELTAS else
                   expected_convolutions(config, states) if config.model_type in CONVOLUTIONS else expected_states(config, states))
+        added = dict(mixed)
         streams = dict(streams) if state_space else dict(enumerate(x[0] for x in out.hidden_states))
         logits_of_routers = dict(routers)
         chosen = list(TEXT)
@@ -531,13 +542,18 @@ def make(name):
         with torch.no_grad():
             expected["segments"] = segments[0].numpy().astype("<i4")
             expected["logits_of_segments"] = f4(model(ids, token_type_ids=segments).logits[0])
+    if name.startswith("paligemma"):  # the first five tokens see one another
+        with torch.no_grad():
+            ahead = torch.tensor([[0] * 5 + [1] * (len(TEXT) - 5)])
+            expected["logits_of_prefix"] = f4(model(ids, token_type_ids=ahead, use_cache=False).logits[0])
     expected |= {key: f4(value.contiguous()) for key, value in hidden.items()}
     attending = [i for i in mixing_layers(config) if hybrid and not mixes_by_state(config, i)]
     for block, layer in enumerate(mixing_layers(config)):
-        if not state_space or (hybrid and not mixes_by_state(config, layer)):
-            of = attending.index(layer) if hybrid else layer
+        second = config.model_type == "falcon_h1" and block % 2 == 1
+        if not state_space or second or (hybrid and not mixes_by_state(config, layer)):
+            of = attending.index(layer) if hybrid and not second else layer
             expected[f"blocks.{block}.attn.hook_pattern"] = f4(pattern_of(name, out.attentions[of][0]))
-        expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer])
+        expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer] + (added[layer] if second else 0))
     for layer, logits in logits_of_routers.items():
         layer = mixing_layers(config).index(layer - 1) if config.model_type == "nemotron_h" else layer
         expected[f"blocks.{layer}.mlp.hook_router_logits"] = f4(logits)

@@ -16,6 +16,12 @@ MORE_ENCODERS = {
     "electra": ("ElectraConfig", encoder | dict(embedding_size=10, type_vocab_size=3, hidden_act="silu")),
     "electra-wide": ("ElectraConfig", encoder | dict(embedding_size=26, hidden_act="relu", tie_word_embeddings=False)),
     "electra-same": ("ElectraConfig", encoder | dict(embedding_size=18, hidden_act="gelu_new", layer_norm_eps=0.01)),
+    # What goes in is narrower than the stream and what comes out wider, and the other way round.
+    "rembert": ("RemBertConfig", encoder | dict(
+        input_embedding_size=7, output_embedding_size=25, num_hidden_layers=3, type_vocab_size=3, hidden_act="gelu_new",
+        layer_norm_eps=0.01, bos_token_id=2, eos_token_id=3)),
+    "rembert-out": ("RemBertConfig", encoder | dict(
+        input_embedding_size=23, output_embedding_size=11, hidden_act="relu", bos_token_id=2, eos_token_id=3)),
     # Three layers of two blocks: the first two are one. (Of many that are one, tokens end up alike.)
     "albert": ("AlbertConfig", encoder | dict(
         embedding_size=7, num_hidden_layers=3, num_hidden_groups=2, type_vocab_size=3, bos_token_id=2, eos_token_id=3)),
@@ -65,6 +71,11 @@ MORE_ENCODERS = {
         position_biased_input=True, tie_word_embeddings=False, hidden_act="relu", layer_norm_eps=0.01)),
     "deberta_v2-one": ("DebertaV2Config", encoder | dict(
         relative_attention=True, max_relative_positions=7, pos_att_type="p2c", position_biased_input=False)),
+    # A convolution beside the first block, over five tokens in three groups.
+    "deberta_v2-convolution": ("DebertaV2Config", encoder | dict(
+        relative_attention=True, max_relative_positions=20, position_buckets=8, share_att_key=True, type_vocab_size=2,
+        norm_rel_ebd="layer_norm", pos_att_type="p2c|c2p", position_biased_input=False, conv_kernel_size=5, conv_groups=3,
+        conv_act="gelu_new", layer_norm_eps=0.01)),
     # As transformers and as its makers write it, with NTK-aware rotation: s = 3 of base 40.
     "gte": ("GteConfig", encoder | dict(
         hidden_size=24, type_vocab_size=3, layer_norm_eps=0.01, hidden_act="silu",

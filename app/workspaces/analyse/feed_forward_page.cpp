@@ -310,6 +310,9 @@ class FeedForwardPage final : public ReadingPage {
          said("layers · 2 d m, gated 3 d m, and biases; of every expert, and the router")},
         {said("norms"), parts.norms, said("two per block and the last: gain, and bias for LayerNorm")},
         {said("unembedding"), parts.unembedding, said("d V, or 0 where it is the embedding again")}};
+    if (parts.convolution > 0)
+      lines.push_back({said("convolution beside the first block"), parts.convolution,
+                       said("d² ÷ groups of every token that it covers, and a bias")});
     if (parts.layer_inputs > 0)
       lines.push_back({said("inputs of every layer's own"), parts.layer_inputs,
                        said("d layers w + layers · 2 d w, w numbers a layer")});

@@ -71,6 +71,7 @@
   X(qwen2_moe)                \
   X(dots1)                    \
   X(glm4_moe)                 \
+  X(mimo_v2_flash)            \
   X(glm4_moe_lite)            \
   X(phimoe)                   \
   X(ernie4_5_moe)             \
@@ -108,12 +109,14 @@
   X(aya_vision)               \
   X(cohere2_vision)           \
   X(vipllava)                 \
+  X(paligemma)                \
   X(llava_next_video)         \
   X(voxtral)                  \
   X(qwen2_audio)              \
   X(mamba)                    \
   X(mamba2)                   \
   X(falcon_mamba)             \
+  X(falcon_h1)                \
   X(granitemoehybrid)         \
   X(bamba)                    \
   X(jamba)                    \
@@ -128,6 +131,7 @@
   X(roberta_prelayernorm)     \
   X(data2vec_text)            \
   X(electra)                  \
+  X(rembert)                  \
   X(albert)                   \
   X(mpnet)                    \
   X(ernie)                    \
@@ -151,6 +155,7 @@
   X(t5)                       \
   X(mt5)                      \
   X(umt5)                     \
+  X(switch_transformers)      \
   X(bart)                     \
   X(mbart)                    \
   X(pegasus)                  \

@@ -37,6 +37,24 @@ std::vector<std::string> terms_of(const ConfigReader& json) {
   return terms;
 }
 
+/// conv_kernel_size, conv_groups and conv_act: of DeBERTa-v2 XL and XXL.
+void first_convolution(ConfigMap& keys, ModelConfig& c) {
+  FirstConvolution own = c.convolution.value_or(FirstConvolution{.tokens = 0});
+  keys.integer("conv_kernel_size", own.tokens, 0, 1 << 10, 0);
+  if (own.tokens == 0) return;
+  keys.integer("conv_groups", own.groups, 1, config_limits::d_model, 1);
+  keys.activation("conv_act", own.activation, "tanh");
+  if (!keys.reading()) return;
+  if (own.tokens % 2 == 0)
+    throw keys.json().error("conv_kernel_size", "an odd number of tokens", std::to_string(own.tokens),
+                            "of an even one there is a row less than tokens");
+  if (c.dims.d_model % own.groups != 0)
+    throw keys.json().error("conv_groups", fmt::format("a divisor of hidden_size = {}", c.dims.d_model),
+                            std::to_string(own.groups));
+  c.convolution = own;
+  c.dims.convolves_first = true;
+}
+
 void check_same(const ConfigReader& json, const char* key, int own, int found, const char* hint) {
   if (own != found) throw json.error(key, std::to_string(own), std::to_string(found), hint);
 }
@@ -91,8 +109,6 @@ void deberta_keys(ConfigMap& keys, ModelConfig& c, bool v2) {
                          std::to_string(buckets));
     }
     if (v2) {
-      check_same(json, "conv_kernel_size", 0, json.integer("conv_kernel_size", 0, 1 << 16, 0),
-                 "a convolution beside the first block is not read");
       check_same(json, "attention_head_size", c.dims.d_model / c.dims.heads, c.dims.d_head,
                  "heads that are together wider than the stream are not read");
     }
@@ -101,6 +117,7 @@ void deberta_keys(ConfigMap& keys, ModelConfig& c, bool v2) {
                "embeddings of a width of their own are not read in this family");
     if (relative && (own.content_to_position || own.position_to_content)) c.distances = own;
   }
+  if (v2) first_convolution(keys, c);
   if (!v2) keys.only("talking_head", false, "heads whose scores are mixed are not read");
   keys.ends(c, true);
 }
@@ -109,6 +126,8 @@ WeightNames deberta_names() {
   WeightNames names = bert_names("deberta.");
   names.distances = "encoder.rel_embeddings";
   names.distance_norm = "encoder.LayerNorm";
+  names.convolution = "encoder.conv.conv";
+  names.convolution_norm = "encoder.conv.LayerNorm";
   names.head_too = {"lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm", "lm_predictions.lm_head.bias"};
   return names;
 }

@@ -30,6 +30,12 @@ void feed_forward(ConfigMap& keys, ModelConfig& c, const char* habit) {
 }
 
 void stack_keys(ConfigMap& keys, ModelConfig& c, const char* mlp) {
+  t5_stack(keys, c);
+  feed_forward(keys, c, mlp);
+}
+}  // namespace
+
+void t5_stack(ConfigMap& keys, ModelConfig& c) {
   ConfigMap::Extents names{.layers = "num_layers",
                            .heads = "num_heads",
                            .kv_heads = "",
@@ -46,10 +52,8 @@ void stack_keys(ConfigMap& keys, ModelConfig& c, const char* mlp) {
                config_limits::context, 128);
   c.bias = BiasSet::none();
   c.score_scale = 1;
-  feed_forward(keys, c, mlp);
   keys.token("eos_token_id", c.eos, c.dims.vocab);
 }
-}  // namespace
 
 void t5_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, const char* mlp, bool tied) {
   stack_keys(keys, decoder, mlp);

@@ -61,6 +61,20 @@ std::map<std::string, int> usual_numbers(const std::string& type) {
             {"num_attention_heads", 32},
             {"num_key_value_heads", 8},
             {"max_position_embeddings", 131072}};
+  if (type == "gemma")
+    return {{"vocab_size", 256000},
+            {"hidden_size", 3072},
+            {"intermediate_size", 24576},
+            {"num_hidden_layers", 28},
+            {"num_attention_heads", 16},
+            {"num_key_value_heads", 16},
+            {"head_dim", 256},
+            {"max_position_embeddings", 8192}};
+  if (type == "gemma2")
+    return {{"vocab_size", 256000},      {"hidden_size", 2304},
+            {"intermediate_size", 9216}, {"num_hidden_layers", 26},
+            {"num_attention_heads", 8},  {"num_key_value_heads", 4},
+            {"head_dim", 256},           {"max_position_embeddings", 8192}};
   if (type == "cohere2")
     return {{"vocab_size", 256000},    {"hidden_size", 8192},       {"intermediate_size", 22528},
             {"num_hidden_layers", 40}, {"num_attention_heads", 64}, {"max_position_embeddings", 8192}};
@@ -83,7 +97,8 @@ ModelConfig text_config(const ConfigReader& json, const TextHalf& half) {
   if (std::ranges::find(half.types, type) == half.types.end())
     throw nested->error("model_type", fmt::format("one of {}", fmt::join(half.types, ", ")), type,
                         "the half that reads text is of another family");
-  const ConfigReader text = (nested ? *nested : json).with_defaults(half.map ? half.usual : usual_numbers(type));
+  ConfigReader text = (nested ? *nested : json).with_defaults(half.map ? half.usual : usual_numbers(type));
+  if (!half.of_pictures.empty()) text = text.without(half.of_pictures);
   ModelConfig config;
   if (half.map) {
     ConfigMap keys(text);

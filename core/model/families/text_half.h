@@ -19,6 +19,7 @@ struct TextHalf {
   WeightNames (*names)(const ModelConfig& config) = nullptr;
   std::map<std::string, int> usual = {};  ///< with `map`: numbers that files leave out
   bool flat = false;                      ///< keys may stand beside all others
+  std::string of_pictures = {};           ///< a key of text_config that says nothing of a text alone
 };
 Family text_half_family(TextHalf half);
 

@@ -367,7 +367,8 @@ void AdaptedWeights::finish(const ModelConfig& config, RawWeights& weights) cons
     number[module] = static_cast<float>(numbered.size());
   }
   ModelConfig unscaled = config;
-  unscaled.residual_scale = 1;  // a number is none any more when it is multiplied
+  unscaled.multipliers = {};
+  unscaled.residual_scale = unscaled.value_scale = 1;  // a number is none any more when it is multiplied
   const auto read = [&](const ModelConfig& as, FewerInputs::Rows rows) {
     return family(config.family, where()).read_weights(FewerInputs(*base_, modules_, std::move(rows)), as);
   };
