@@ -41,8 +41,8 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                    to_say("Press Start on the right: every way of sharing is run once.")}) {}
 
   void middle(const PageContext& c) override {
-    drawing(c);
     if (c.results().model.model && !alike_in_keys(c.results().model.model->config())) return differing(c);
+    drawing(c);
     if (!keep_up(c)) return;
     charts(c);
     table(c);
@@ -137,6 +137,7 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                    said("No one number of key heads, and no one latent, is that of all. The edits “share keys” and "
                         "“latent keys” work on one layer at a time."));
     ImGui::Dummy({0, c.ui.px(6)});
+    drawing(c);
     published(c);
   }
   std::optional<RunRequest> wanted(const PageContext& c) const override {
