@@ -108,13 +108,8 @@ class Model::Pass {
           tap({SiteKind::layer_input, layer}, layer_inputs_.slice(1, layer * width, (layer + 1) * width));
       x = b_.add(x, tap({SiteKind::layer_out, layer}, added_by_input(c_, l.input, b_, x, own, later_)), later_);
     }
-    if (c_.dims.stream_scales) x = scaled(l, tap({SiteKind::resid_unscaled, layer}, x));
+    if (c_.dims.stream_scales) x = b_.scale(tap({SiteKind::resid_unscaled, layer}, x), l.stream_scale, later_);
     return tap({SiteKind::resid_post, layer}, x);
-  }
-
-  Tensor scaled(const Layer& l, const Tensor& x) {
-    if (!l.trained_scale.defined()) return b_.scale(x, l.stream_scale, later_);
-    return b_.linear(x.reshape({x.size(), 1}), l.trained_scale).reshape(x.shape());
   }
 
   /// (picture, classes): what the first token of each says, or the mean of that and of what the second says.

@@ -254,11 +254,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
       layer.input.out = linear(r.input_out_weight, {}, "output matrix of the layer's input");
       layer.input.norm = norm(r.input_gain, {}, width, index, "norm behind the layer's input");
     }
-    if (c.dims.stream_scales) {
-      const Tensor scale = floats(r.stream_scale, index, "scale of the stream");
-      layer.stream_scale = scale.at(0);
-      if (changing) layer.trained_scale = backend.linear_weights({scale.reshape({1, 1})}, {Tensor()}, true);
-    }
+    if (c.dims.stream_scales) layer.stream_scale = floats(r.stream_scale, index, "scale of the stream").at(0);
     layer.rule = c.chunk(index) > 0     ? chunks_rule(c.chunk(index))
                  : c.window(index) == 0 ? whole
                  : c.causal             ? window_rule(c.window(index))

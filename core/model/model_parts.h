@@ -30,7 +30,6 @@ struct Layer {
   NormWeights q_norm, k_norm, v_norm, mlp_norm;
   LayerInput input;             // of ModelDims::d_layer
   float stream_scale = 1;       // of ModelDims::stream_scales
-  Linear trained_scale;         // the same while it learns: one number into one
   Latents latents;              // in models with latents
   StateSpaceLayer state_space;  // in place of q, k and v
   std::vector<Linear> qkv;      // one product with q, k and v side by side, or three, or q alone where the layer reads

@@ -211,7 +211,6 @@ void add_layer(const RawLayer& l, Read& read) {
         &l.k_norm_gain, &l.k_norm_bias, &l.o_weight,      &l.o_bias,        &l.ln2_gain,    &l.ln2_bias,
         &l.up_weight,   &l.up_bias,     &l.gate_weight,   &l.gate_bias,     &l.down_weight, &l.down_bias})
     add(*t);
-  for (const Tensor* t : {&l.input_gate_weight, &l.input_out_weight, &l.input_gain, &l.stream_scale}) add(*t);
   for (const Tensor& t : tensors_of(l.state_space)) add(t);
 }
 
@@ -219,8 +218,6 @@ void add_stack(const RawWeights& raw, Read& read) {
   for (const Tensor* t : {&raw.token_embedding, &raw.position_embedding, &raw.embedding_gain, &raw.embedding_bias,
                           &raw.segment_embedding, &raw.final_gain, &raw.final_bias, &raw.head_weight, &raw.head_bias,
                           &raw.head_norm_gain, &raw.head_norm_bias, &raw.unembedding, &raw.unembedding_bias})
-    if (t->defined()) read.insert(t->storage().first);
-  for (const Tensor* t : {&raw.layer_embedding, &raw.layer_projection, &raw.layer_gain})
     if (t->defined()) read.insert(t->storage().first);
   for (const Tensor* t : {&raw.patch_embedding, &raw.patch_bias, &raw.second_unembedding, &raw.second_unembedding_bias})
     if (t->defined()) read.insert(t->storage().first);

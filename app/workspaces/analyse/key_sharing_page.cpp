@@ -41,8 +41,8 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                    to_say("Press Start on the right: every way of sharing is run once.")}) {}
 
   void middle(const PageContext& c) override {
-    drawing(c);
     if (c.results().model.model && !alike_in_keys(c.results().model.model->config())) return differing(c);
+    drawing(c);
     if (!keep_up(c)) return;
     charts(c);
     table(c);
@@ -131,11 +131,13 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     const ModelConfig& config = c.results().model.model->config();
     int lent = 0;
     for (int layer = 0; layer < config.dims.layers; ++layer) lent += !config.own_keys(layer);
-    empty_state(
-        c.ui, said("The layers of this model differ in their keys"),
-        (lent > 0 ? say("{} of {} read those of an earlier layer. ", lent, config.dims.layers) : std::string()) +
-            said("No one number of key heads, and no one latent, is that of all. The edits “share keys” and "
-                 "“latent keys” work on one layer at a time."));
+    section(c.ui, said("LAYERS DIFFER IN THEIR KEYS"), said("nothing is tried in all of them at once"));
+    note(c.ui, (lent > 0 ? say("{} of {} layers read the keys of an earlier one. ", lent, config.dims.layers)
+                         : std::string()) +
+                   said("No one number of key heads, and no one latent, is that of all. The edits “share keys” and "
+                        "“latent keys” work on one layer at a time."));
+    ImGui::Dummy({0, c.ui.px(6)});
+    drawing(c);
     published(c);
   }
   std::optional<RunRequest> wanted(const PageContext& c) const override {

@@ -97,18 +97,16 @@ class TokenPathPage final : public ReadingPage {
     const ModelDims& d = answer->source.trace->model.dims;
     fact(c.ui, said("Every stream"), path.stages.front().shape, nullptr,
          {said("position × d_model, the same at every stage")});
-    for (const LayerKind& kind : layer_kinds(d)) {
-      const std::size_t tokens = answer->source.trace->tokens.size();
-      if (kind.mixer == Mixer::attention)
-        fact(c.ui, said("Inside attention"), fmt::format("{} × {} × {}", tokens, d.heads, kind.dims.d_head), nullptr,
-             {said("position × head × d_head: hook_q"), fmt::format("hook_z: d_value = {}", kind.dims.value_width())});
-      else
-        fact(c.ui, said("Inside the mixer"), fmt::format("{} × {}", tokens, d.d_inner), nullptr,
-             {said("position × d_inner: mixer.hook_x, what the state takes in")});
-    }
+    const std::size_t tokens = answer->source.trace->tokens.size();
+    if (const std::string width = across_layers(d, &LayerWidths::d_head); d.any_attends())
+      fact(c.ui, said("Inside attention"), fmt::format("{} × {} × {}", tokens, d.heads, width), nullptr,
+           {said("position × head × d_head: hook_q"),
+            fmt::format("hook_z: d_value = {}", d.d_value > 0 ? std::to_string(d.d_value) : width)});
+    if (d.any_state_space())
+      fact(c.ui, said("Inside the mixer"), fmt::format("{} × {}", tokens, d.d_inner), nullptr,
+           {said("position × d_inner: mixer.hook_x, what the state takes in")});
     if (d.d_mlp > 0)
-      fact(c.ui, said("Inside the MLP"),
-           fmt::format("{} × {}", answer->source.trace->tokens.size(), across_layers(d, &LayerWidths::d_mlp)), nullptr,
+      fact(c.ui, said("Inside the MLP"), fmt::format("{} × {}", tokens, across_layers(d, &LayerWidths::d_mlp)), nullptr,
            {said("position × d_mlp: hook_pre, hook_post")});
     if (objective != Objective::nothing)
       fact(c.ui, said("Logits"), path.stages.back().shape, nullptr, {said("position × vocabulary")});
