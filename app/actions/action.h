@@ -57,9 +57,10 @@ struct UiRequests {
   std::optional<std::map<std::string, std::string>> controls;    ///< put these on, as SessionWindow::controls
   std::function<std::vector<ControlsRecord::Number>()> numbers;  ///< of the controls of the page that is shown
   // While nobody sits in front of it:
-  bool collect_pictures = false;  ///< of every frame what can be drawn once more
-  bool press_start = false;       ///< what takes a press of Start runs by itself
-  bool about_model = false;       ///< show the page about the open model
+  bool collect_pictures = false;           ///< of every frame what can be drawn once more
+  bool press_start = false;                ///< what takes a press of Start runs by itself
+  bool about_model = false;                ///< show the page about the open model
+  std::optional<double> measured_seconds;  ///< how long a time may be that is measured unasked; else the usual
 };
 
 /// What an action works on; everything outlives the call.

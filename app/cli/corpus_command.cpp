@@ -112,7 +112,7 @@ void add_heads(Report& out, Stack stack, const CorpusStatistics& all) {
       name_of(stack, "chance"), [&](std::size_t m) -> const Distribution& { return all.chance(m); }, "");
 }
 
-std::string headline(const CorpusResults& results) {
+std::string corpus_headline(const CorpusResults& results) {
   const auto count = [](std::uint64_t number) { return grouped(static_cast<std::int64_t>(number)); };
   const CorpusKind kind = results.source.kind;
   std::string out =
@@ -131,7 +131,7 @@ std::string headline(const CorpusResults& results) {
 /// CSV has all metrics, one line per head and metric, with an empty field where no passage offered evidence.
 Report corpus_report(const CorpusResults& results) {
   Report out;
-  out.line(headline(results));
+  out.line(corpus_headline(results));
   const bool several = results.stacks().size() > 1;
   std::vector<Column> titles{"layer", "head", "metric", "passages", "mean", "spread", "smallest"};
   if (several) titles.insert(titles.begin(), "stack");

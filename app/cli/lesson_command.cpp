@@ -9,6 +9,8 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "app/cli/commands.h"
 #include "app/cli/output.h"
@@ -50,10 +52,26 @@ class Runs {
     if (!model.model) model = load_model(request.model, console_.backend());
     return std::make_shared<LessonRun>(model, request, lesson_stack(scene), console_.backend());
   }
+  /// A lesson asks the same of the same text in every language: that is computed once, and kept until the next lesson.
+  std::shared_ptr<LessonRun> of(const LessonScene& scene, const fs::path& original) {
+    if (std::exchange(original_, original) != original) kept_.clear();
+    const RunRequest request = lesson_request(scene);
+    const Stack stack = lesson_stack(scene);
+    for (const Kept& each : kept_)
+      if (each.request == request && each.stack == stack) return each.run;
+    return kept_.emplace_back(Kept{request, stack, of(scene)}).run;
+  }
 
  private:
+  struct Kept {
+    RunRequest request;
+    Stack stack;
+    std::shared_ptr<LessonRun> run;
+  };
   Console& console_;
   std::map<fs::path, LoadedModel> models_;
+  fs::path original_;
+  std::vector<Kept> kept_;
 };
 
 bool there_is(const fs::path& file) {
@@ -140,11 +158,13 @@ void check(Console& console, const std::vector<std::string>& names, const Langua
     for (const std::string& each : lesson.needs)
       if (!known.contains(each)) fault(lesson.id, 0, lesson.title, "needs: there is no lesson \"" + each + "\"");
     int at = 0;
+    const fs::path original = original_of(file);
+    const bool translated = !lesson.language.empty() || !translations_of(original).empty();
     for (const LessonStep& step : lesson.steps) {
       ++at, ++steps;
       std::vector<std::string> faults;
       try {
-        const auto run = runs.of(step.scene);
+        const auto run = translated ? runs.of(step.scene, original) : runs.of(step.scene);
         faults = faults_of(step, run);
         if (faults.empty())
           lesson_session(step.scene, tell(step, run), fmt::format("{}, line {}", file.string(), step.line));

@@ -34,9 +34,9 @@ std::string progress_line(const TrainingProgress& p) {
 }
 
 /// On a terminal one line that is written over; elsewhere a line for every held-out loss.
-class ProgressLine {
+class StepsLine {
  public:
-  explicit ProgressLine(Console& console) : console_(console), terminal_(isatty(STDERR_FILENO)) {}
+  explicit StepsLine(Console& console) : console_(console), terminal_(isatty(STDERR_FILENO)) {}
   void show(const TrainingProgress& p) {
     const bool measured = p.held_out_step == p.step;
     if (!terminal_) {
@@ -131,7 +131,7 @@ void train(Console& console, const TrainOptions& options) {
   console.say(fmt::format("{}: {} parameters, {} steps of {}{}", recipe.name,
                           grouped(trainer->learner().snapshot()->info().parameters), recipe.steps, step_text(recipe),
                           std::isnan(floor) ? "" : fmt::format("; the floor of the held-out loss is {:.4f}", floor)));
-  ProgressLine line(console);
+  StepsLine line(console);
   bool checkpoints_fail = false;
   try {
     trainer->run(recipe.steps, console.stop(), [&](const TrainingProgress& p) {

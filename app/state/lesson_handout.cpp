@@ -20,12 +20,11 @@ constexpr double page_width = 720;  // logical pixels
 /// What the step shows; nothing of a page of another workspace, which is no picture by itself.
 std::optional<Scene> picture_of(const LessonStep& step, LessonRun& run, const LessonTold& told, const Style& style) {
   if (!step.scene.mechanism.empty()) {
-    const MechanismReport report =
-        lesson_mechanism(run, {step.scene.mechanism, step.scene.on}, fmt::format("step \"{}\"", step.title));
+    const auto report = run.mechanism({step.scene.mechanism, step.scene.on}, fmt::format("step \"{}\"", step.title));
     AxisNames names;
     for (const WorkedExample& example : worked_examples())
       if (example.id == step.scene.on) names = {example.queries, example.keys};
-    return mechanism_scene(report.result, *report.choice.mechanism, names, page_width, style);
+    return mechanism_scene(report->result, *report->choice.mechanism, names, page_width, style);
   }
   const Session session = lesson_session(step.scene, told, fmt::format("step \"{}\"", step.title));
   if (session.window.workspace != "Explore" || run.trace().maps.empty()) return std::nullopt;

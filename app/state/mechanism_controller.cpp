@@ -17,9 +17,6 @@ namespace headscope {
 
 namespace {
 
-// A line of the measured times ends with the first point that takes longer.
-constexpr double usual_most_seconds = 0.1;
-
 Tensor first_rows(const Tensor& x, Index rows) {
   return x.slice(0, 0, std::min(rows, x.dim(0))).copy();
 }
@@ -217,7 +214,7 @@ void MechanismController::frame(bool shown, bool held) {
   if (const std::string now = fmt::format("{} {}×{}", text_of(choice()), page()->input.d(), page()->input.d_v());
       now != timed_) {
     timed_ = now;
-    measure(usual_most_seconds);
+    measure(unasked_seconds);
   }
 }
 

@@ -120,6 +120,8 @@ class MechanismController {
   /// Raised whenever the matrices by hand become others.
   std::uint64_t numbers_version() const { return numbers_version_; }
 
+  /// A line of the times that are measured unasked ends with the first point that takes longer.
+  double unasked_seconds = 0.1;
   View view = View::compare;
   static constexpr int last_token = std::numeric_limits<int>::max();
   int token = last_token;  ///< of the recurrent view

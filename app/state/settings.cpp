@@ -28,7 +28,7 @@ using nlohmann::ordered_json;
 namespace {
 constexpr const char* settings_type = "headscope settings";
 constexpr std::size_t size_limit = std::size_t{1} << 20;
-constexpr int narrowest = 320, widest_window = 32000;
+constexpr int narrowest_window = 320, widest_window = 32000;
 }  // namespace
 
 void Settings::remember_model(const fs::path& folder) {
@@ -119,8 +119,8 @@ Settings settings_from_json(const std::string& text, const std::string& where) {
   fields.read("word_answers", settings.word_answers);
   fields.read("words", settings.words);
   fields.read("ui_scale", settings.ui_scale, Settings::least_scale, Settings::most_scale);
-  fields.read("window_width", settings.window_width, narrowest, widest_window);
-  fields.read("window_height", settings.window_height, narrowest, widest_window);
+  fields.read("window_width", settings.window_width, narrowest_window, widest_window);
+  fields.read("window_height", settings.window_height, narrowest_window, widest_window);
   if (const auto position = fields.find("window_position")) {
     const std::vector<JsonView> at = position->elements("whole numbers", 2, 2);
     settings.window_position = {at[0].small(-widest_window, widest_window), at[1].small(-widest_window, widest_window)};

@@ -69,6 +69,7 @@ App::App(const AppOptions& options) : options_(options) {
   wanted.unseen = options_.unseen;
   wanted.name_items = options_.name_items;
   window_ = std::make_unique<Window>(wanted);
+  requests_.measured_seconds = options_.measured_seconds;
 
   Explorer::Options engine;
   engine.threads = settings_.threads;

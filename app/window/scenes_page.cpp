@@ -15,7 +15,7 @@ namespace headscope {
 
 namespace {
 
-constexpr double page_width = 640, row_height = 34;
+constexpr double page_width = 640, scene_height = 34;
 
 /// A button with a name of its own for tests, and words for who rests on it.
 bool named_button(const Ui& ui, const char* label, const std::string& name, const std::string& words = "") {
@@ -137,7 +137,7 @@ void ScenesPage::draw(Ui& ui, AppContext& app) {
           said("Nothing is on this list yet. Set the window up as you want to show it, and press F7; then go on to the "
                "next thing to show."));
   } else {
-    const float rows = ui.px(row_height) * static_cast<float>(count);
+    const float rows = ui.px(scene_height) * static_cast<float>(count);
     ImGui::BeginChild("list", {0, std::min(rows, ImGui::GetIO().DisplaySize.y * 0.5f)}, ImGuiChildFlags_NavFlattened);
     for (std::size_t step = 0; step < count && step < names_.size(); ++step) row(ui, app, step);
     ImGui::EndChild();

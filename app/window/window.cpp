@@ -146,12 +146,17 @@ void Window::frame(const Draw& draw) {
   s.pictures.passing.clear();
   s.pictures.started = false;
   s.framed.areas.clear();
-  if (!s.options.unseen) {
-    ImGui_ImplOpenGL3_NewFrame();
-    ImGui_ImplGlfw_NewFrame();
-  }
   ImGuiIO& io = ImGui::GetIO();
-  if (s.options.offscreen) {
+  if (!s.options.unseen) ImGui_ImplOpenGL3_NewFrame();
+  if (!s.options.offscreen) {
+    ImGui_ImplGlfw_NewFrame();
+  } else {
+    // The display has no say in its size and its pointer: asked, it would be waited for in every frame.
+    if (!s.options.unseen) {
+      const double now = glfwGetTime();
+      if (s.last_frame > 0) io.DeltaTime = static_cast<float>(std::max(now - s.last_frame, 1e-5));
+      s.last_frame = now;
+    }
     io.DisplaySize = {static_cast<float>(s.image_width), static_cast<float>(s.image_height)};
     io.DisplayFramebufferScale = {1, 1};
   }

@@ -60,6 +60,7 @@ struct AppOptions {
   bool offscreen = false, name_items = false;  ///< for tests: see WindowOptions
   Devices devices;                             ///< for tests: others than there are
   std::function<double()> clock;               ///< for tests: seconds, in place of the machine's
+  std::optional<double> measured_seconds;      ///< for tests: UiRequests::measured_seconds
 };
 
 /// "1600x1000"; throws OptionError. Sides 320 … 16384.

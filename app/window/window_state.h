@@ -50,8 +50,9 @@ struct Window::State {
   std::vector<std::filesystem::path> dropped;
   Cost cost;
   std::int64_t frames = 0;
-  bool undrawn = false;  ///< the last frame was made, but not drawn yet
-  bool closed = false;   ///< of one that is never seen
+  double last_frame = 0;  ///< of one offscreen, when it was made; 0 = none was
+  bool undrawn = false;   ///< the last frame was made, but not drawn yet
+  bool closed = false;    ///< of one that is never seen
   bool draws_unseen = false;
 
   State(const WindowOptions& wanted, State* beside) : options(wanted), first(beside) {

@@ -15,7 +15,7 @@
 namespace headscope {
 
 namespace {
-constexpr double least_difference = 1e-4;
+constexpr double least_of_heads = 1e-4;
 constexpr double large_share = 0.5;  // of the answer, without heads: too much to ask which of them are enough
 
 /// Of the whole model's logit difference, what is there without heads.
@@ -117,7 +117,7 @@ void HeadCircuitSearch::prepare(const Ctx& ctx) {
   }
   std::tie(known_.ablate, known_.none) = *std::ranges::min_element(
       known_.baselines, {}, [&](const auto& b) { return share_without(b.second, known_.whole); });
-  if (std::abs(known_.whole - known_.none) < least_difference)
+  if (std::abs(known_.whole - known_.none) < least_of_heads)
     throw Error("answers", "two tokens between which the heads decide",
                 fmt::format("a logit difference of {:.4f} with all heads, {:.4f} with none", known_.whole, known_.none),
                 "choose other answers, or a text whose answer lies in it");

@@ -22,14 +22,14 @@ struct PartInfo {
 };
 constexpr NamedValue<Part> parts[] = {
     {"attention", Part::attention}, {"mlp", Part::mlp}, {"ln1", Part::ln1}, {"ln2", Part::ln2}};
-constexpr PartInfo sites[] = {{Part::attention, SiteKind::attn_out, SiteKind::attn_out},
-                              {Part::mlp, SiteKind::mlp_out, SiteKind::mlp_out},
-                              {Part::ln1, SiteKind::ln1_normalized, SiteKind::resid_pre},
-                              {Part::ln2, SiteKind::ln2_normalized, SiteKind::resid_mid}};
+constexpr PartInfo part_sites[] = {{Part::attention, SiteKind::attn_out, SiteKind::attn_out},
+                                   {Part::mlp, SiteKind::mlp_out, SiteKind::mlp_out},
+                                   {Part::ln1, SiteKind::ln1_normalized, SiteKind::resid_pre},
+                                   {Part::ln2, SiteKind::ln2_normalized, SiteKind::resid_mid}};
 
 class SwitchOffStep final : public EditStep {
  public:
-  SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(nth(sites, part)) {
+  SwitchOffStep(EditPlace place, Part part) : EditStep(std::move(place)), at_(nth(part_sites, part)) {
     const Model* model = pass().scene().model;
     if (!model) return;
     const ModelConfig& c = model->config();

@@ -165,8 +165,8 @@ class TorchRules final : public PickleRules {
   }
 };
 
-/// Where the storages lie, by key.
-struct Bytes {
+/// Where a storage lies.
+struct StoredAt {
   std::uint64_t offset = 0, size = 0;
 };
 
@@ -186,7 +186,7 @@ bool same_walk(const std::vector<std::int64_t>& shape, const std::vector<std::in
 }
 
 TensorEntry entry_of(const std::string& name, const SavedTensor& saved, const Storage& storage,
-                     const std::map<std::string, Bytes>& places, const std::shared_ptr<const InputFile>& file) {
+                     const std::map<std::string, StoredAt>& places, const std::shared_ptr<const InputFile>& file) {
   const std::string where = file->path().string() + ": tensor " + excerpt(name);
   const auto place = places.find(storage.key);
   if (place == places.end())
@@ -306,7 +306,7 @@ struct Saved {
   TensorFile::Metadata metadata;
 };
 
-Saved tensors_of(const Pickle& pickle, const TorchRules& rules, const std::map<std::string, Bytes>& places,
+Saved tensors_of(const Pickle& pickle, const TorchRules& rules, const std::map<std::string, StoredAt>& places,
                  const std::shared_ptr<const InputFile>& file) {
   const PickleValue& dict = state_dict(pickle);
   TensorFile::Tensors tensors;
@@ -339,7 +339,7 @@ Saved open_archive(const std::shared_ptr<const InputFile>& file) {
   TorchRules rules;
   const std::string bytes = file->text(data->second.offset, data->second.size);
   const Pickle pickle(bytes, where + ": data.pkl", rules);
-  std::map<std::string, Bytes> places;
+  std::map<std::string, StoredAt> places;
   for (const auto& [name, member] : members)
     if (name.starts_with(folder + "data/")) places[name.substr(folder.size() + 5)] = {member.offset, member.size};
   return tensors_of(pickle, rules, places, file);
@@ -366,7 +366,7 @@ Saved open_old(const std::shared_ptr<const InputFile>& file) {
   for (const Storage& storage : rules.storages)
     if (storage.type) item_sizes[storage.key] = dtype_size(*storage.type);
   std::uint64_t at = bytes.size() - rest.size();
-  std::map<std::string, Bytes> places;
+  std::map<std::string, StoredAt> places;
   for (const PickleRef ref : keys.result().items) {
     const std::string& key = keys.text(ref, "a storage's key");
     const std::string who = fmt::format("{}: storage {}", where, excerpt(key, 40));

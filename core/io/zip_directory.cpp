@@ -32,9 +32,9 @@ struct Directory {
   std::uint64_t offset = 0, size = 0;
 };
 
-class Reader {
+class DirectoryReader {
  public:
-  explicit Reader(const InputFile& file) : file_(file), where_(file.path().string()) {}
+  explicit DirectoryReader(const InputFile& file) : file_(file), where_(file.path().string()) {}
 
   std::map<std::string, ZipMember> members() {
     directory_ = find_directory();
@@ -144,7 +144,7 @@ class Reader {
 }  // namespace
 
 std::map<std::string, ZipMember> stored_members(const InputFile& archive) {
-  return Reader(archive).members();
+  return DirectoryReader(archive).members();
 }
 
 }  // namespace headscope

@@ -63,7 +63,7 @@ double cell_of(const Tensor& matrix, const Arguments& a, std::size_t first) {
 }  // namespace
 
 Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
-  const auto report = std::make_shared<const MechanismReport>(lesson_mechanism(run, chosen, where));
+  const auto report = run.mechanism(chosen, where);
   const auto step = [report](const Arguments& a) -> const MechanismStep& {
     const std::string id = a.at(0, "step").printed();
     std::vector<std::string> names;
@@ -94,9 +94,13 @@ Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std
            }}}};
 }
 
-MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where) {
-  const MechanismChoice choice = parse_mechanism(chosen.choice, where);
-  return report_on(choice, input_on(run, *choice.mechanism, chosen.on, where));
+std::shared_ptr<const MechanismReport> LessonRun::mechanism(const LessonMechanism& chosen, const std::string& where) {
+  auto& known = mechanisms_[chosen];
+  if (!known) {
+    const MechanismChoice choice = parse_mechanism(chosen.choice, where);
+    known = std::make_shared<MechanismReport>(report_on(choice, input_on(*this, *choice.mechanism, chosen.on, where)));
+  }
+  return known;
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 // What the formulas of a lesson may ask: of one model on one text, and of the catalogue of mechanisms. Every name is a
 // line of a table, with what it means. Nothing is stored: a term runs the model when it is asked for first.
 
+#include <compare>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,12 @@
 #include "core/trace/head_id.h"
 
 namespace headscope {
+
+/// A mechanism on its input, by the step's lines "mechanism" and "on".
+struct LessonMechanism {
+  std::string choice, on;
+  auto operator<=>(const LessonMechanism&) const = default;
+};
 
 /// One run as formulas see it. One thread at a time. Cheap until it is asked.
 class LessonRun {
@@ -56,6 +63,8 @@ class LessonRun {
   /// Rise of −ln p(answer) in nats when this head's output is replaced by its mean; the answer is that of the run as it
   /// is.
   double cost(HeadId head);
+  /// Computed once. Throws Error at `where` on a mechanism, an example or a head that is none.
+  std::shared_ptr<const MechanismReport> mechanism(const LessonMechanism& chosen, const std::string& where);
 
  private:
   std::shared_ptr<LessonRun> other(const std::string& key, const std::function<void(RunRequest&)>& change);
@@ -70,15 +79,9 @@ class LessonRun {
   std::optional<HeadTable> table_;
   std::map<std::string, std::shared_ptr<LessonRun>> others_;  // by their edits, or by what was written on
   std::vector<double> costs_;                                 // layer-major; empty = not asked for
+  std::map<LessonMechanism, std::shared_ptr<const MechanismReport>> mechanisms_;
 };
 
-/// A mechanism on its input, by the step's lines "mechanism" and "on".
-struct LessonMechanism {
-  std::string choice, on;
-};
-
-/// Computed. Throws Error at `where` on a mechanism, an example or a head that is none.
-MechanismReport lesson_mechanism(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
 /// cell(step, row, column), terms(step, row, column), output(row, column), fact(name), output_error() of it.
 jinja::Members mechanism_terms(LessonRun& run, const LessonMechanism& chosen, const std::string& where);
 

@@ -33,28 +33,81 @@ SingularDirections singular_directions(const Tensor& w) {
   return out;
 }
 
-Tensor scaled_singular(const Tensor& w, const SingularDirections& of, std::span<const double> z) {
-  assert(z.size() == of.values.size());
-  // Either what is taken away from w or what is left of nothing, whichever has fewer parts.
+namespace {
+
+/// Which parts a scaled matrix is put together of: either what is taken away from W or what is left of nothing,
+/// whichever has fewer.
+struct Chosen {
+  double base = 0;  // of W
+  std::vector<Eigen::Index> parts;
+  Eigen::VectorXd factors;
+};
+
+Chosen chosen_of(std::span<const double> z) {
   const auto off = std::ranges::count_if(z, [](double each) { return each != 1; }),
              on = std::ranges::count_if(z, [](double each) { return each != 0; });
-  const bool from_w = off <= on;
-  const double base = from_w ? 1 : 0;
-  const auto parts = static_cast<Eigen::Index>(from_w ? off : on);
-  const MatrixXd m = matrix_of(w);
-  if (parts == 0) return tensor_of(base * m);
-  MatrixXd chosen(of.directions.dim(0), parts);
-  Eigen::VectorXd factor(parts);
-  for (std::size_t i = 0, part = 0; i < z.size(); ++i) {
-    if (z[i] == base) continue;
-    const auto column = static_cast<Eigen::Index>(part++);
-    factor(column) = z[i] - base;
-    for (Index row = 0; row < chosen.rows(); ++row)
-      chosen(row, column) = static_cast<double>(of.directions.at(row, static_cast<Index>(i)));
+  Chosen out;
+  out.base = off <= on ? 1 : 0;
+  out.factors.resize(std::min(off, on));
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    if (z[i] == out.base) continue;
+    out.factors(static_cast<Eigen::Index>(out.parts.size())) = z[i] - out.base;
+    out.parts.push_back(static_cast<Eigen::Index>(i));
   }
-  const MatrixXd scaled = chosen * factor.asDiagonal();
-  return tensor_of(of.of_rows ? MatrixXd(base * m + scaled * (chosen.transpose() * m))
-                              : MatrixXd(base * m + (m * chosen) * scaled.transpose()));
+  return out;
+}
+
+/// u_iᵀ W a row each, or from the right W v_i a column each.
+MatrixXd shares_of(const RowMajor<double>& w, const MatrixXd& directions, bool of_rows) {
+  return of_rows ? MatrixXd(directions.transpose() * w) : MatrixXd(w * directions);
+}
+
+/// W base + Σ factor_i u_i (u_iᵀ W), of the chosen directions and shares alone.
+Tensor put_together(const RowMajor<double>& w, const Chosen& chosen, const MatrixXd& directions, const MatrixXd& shares,
+                    bool of_rows) {
+  const MatrixXd scaled = directions * chosen.factors.asDiagonal();
+  return tensor_of(of_rows ? MatrixXd(chosen.base * w + scaled * shares)
+                           : MatrixXd(chosen.base * w + shares * scaled.transpose()));
+}
+
+}  // namespace
+
+Tensor scaled_singular(const Tensor& w, const SingularDirections& of, std::span<const double> z) {
+  assert(z.size() == of.values.size());
+  const Chosen chosen = chosen_of(z);
+  const RowMajor<double> m = matrix_of(w);
+  if (chosen.parts.empty()) return tensor_of(chosen.base * m);
+  const MatrixXd directions = matrix_of(of.directions)(Eigen::all, chosen.parts);
+  return put_together(m, chosen, directions, shares_of(m, directions, of.of_rows), of.of_rows);
+}
+
+struct SingularParts::Shares {
+  MatrixXd of_w;
+};
+
+SingularParts::SingularParts(const Tensor& w)
+    : w_(w),
+      of_(singular_directions(w)),
+      shares_(std::make_shared<Shares>(Shares{shares_of(matrix_of(w), matrix_of(of_.directions), of_.of_rows)})) {}
+
+Tensor SingularParts::scaled(std::span<const double> z) const {
+  assert(z.size() == count());
+  const Chosen chosen = chosen_of(z);
+  const RowMajor<double> m = matrix_of(w_);
+  if (chosen.parts.empty()) return tensor_of(chosen.base * m);
+  const MatrixXd directions = matrix_of(of_.directions)(Eigen::all, chosen.parts), &all = shares_->of_w;
+  return put_together(m, chosen, directions,
+                      of_.of_rows ? MatrixXd(all(chosen.parts, Eigen::all)) : MatrixXd(all(Eigen::all, chosen.parts)),
+                      of_.of_rows);
+}
+
+std::vector<double> SingularParts::slopes(const Tensor& gradient) const {
+  // With σ_i u_i v_iᵀ = u_i u_iᵀ W: ⟨G, u_i u_iᵀ W⟩ = (u_iᵀ G) · (u_iᵀ W); from the right likewise.
+  const MatrixXd both =
+      shares_of(matrix_of(gradient), matrix_of(of_.directions), of_.of_rows).cwiseProduct(shares_->of_w);
+  const Eigen::VectorXd dz =
+      of_.of_rows ? Eigen::VectorXd(both.rowwise().sum()) : Eigen::VectorXd(both.colwise().sum().transpose());
+  return {dz.begin(), dz.end()};
 }
 
 }  // namespace headscope

@@ -9,7 +9,6 @@
 
 #include "core/base/error.h"
 #include "core/model/cut_products.h"
-#include "core/tensor/matrices.h"
 
 namespace headscope {
 
@@ -69,8 +68,8 @@ TrainingMemory SingularLearner::memory(const Model& model, const std::vector<Wei
       const Tensor weight = model.projection(layer, matrix).weight;
       if (!weight.defined()) continue;
       const auto shorter = static_cast<double>(std::min(weight.dim(0), weight.dim(1)));
-      // As it was, and its gradient; the directions.
-      kept += 2 * static_cast<double>(weight.size()) + shorter * shorter;
+      // As it was, and its gradient; its parts, in double; the directions.
+      kept += 4 * static_cast<double>(weight.size()) + shorter * shorter;
       // In double, while it is decomposed: the matrix, what is decomposed and what comes out.
       largest = std::max(largest, 2 * (static_cast<double>(weight.size()) + 2 * shorter * shorter));
     }
@@ -96,8 +95,8 @@ SingularLearner::SingularLearner(Parameters parameters, const std::vector<Weight
       adam_({.rate = settings.rate, .beta1 = settings.beta1, .beta2 = settings.beta2, .epsilon = settings.epsilon}) {
   for (const AdaptedMatrices::Each& each : matrices_.all()) {
     if (stop.stop_requested()) throw Cancelled();
-    directions_.push_back(singular_directions(each.own));
-    expert_.parts.push_back({each.layer, each.matrix, std::vector<double>(directions_.back().values.size(), 1.0)});
+    parts_.emplace_back(each.own);
+    expert_.parts.push_back({each.layer, each.matrix, std::vector<double>(parts_.back().count(), 1.0)});
   }
 }
 
@@ -113,24 +112,14 @@ void SingularLearner::set_expert(const SingularExpert& expert) {
 }
 
 void SingularLearner::write() {
-  for (std::size_t i = 0; i < directions_.size(); ++i)
-    matrices_.write(i, scaled_singular(matrices_.all()[i].own, directions_[i], expert_.parts[i].z));
+  for (std::size_t i = 0; i < parts_.size(); ++i) matrices_.write(i, parts_[i].scaled(expert_.parts[i].z));
 }
 
 std::vector<std::vector<double>> SingularLearner::gradient(const Batch& batch, double& loss, std::stop_token stop,
                                                            const LossOfLogits& of) const {
   const std::vector<Tensor> slopes = matrices_.gradients(batch, loss, stop, of);
   std::vector<std::vector<double>> out;
-  for (std::size_t i = 0; i < slopes.size(); ++i) {
-    // With σ_i u_i v_iᵀ = u_i u_iᵀ W: ⟨G, u_i u_iᵀ W⟩ = (u_iᵀ G) · (u_iᵀ W); from the right likewise.
-    const Eigen::MatrixXd g = matrix_of(slopes[i]), w = matrix_of(matrices_.all()[i].own),
-                          directions = matrix_of(directions_[i].directions);
-    const Eigen::VectorXd dz =
-        directions_[i].of_rows
-            ? Eigen::VectorXd((directions.transpose() * g).cwiseProduct(directions.transpose() * w).rowwise().sum())
-            : Eigen::VectorXd((g * directions).cwiseProduct(w * directions).colwise().sum().transpose());
-    out.emplace_back(dz.begin(), dz.end());
-  }
+  for (std::size_t i = 0; i < slopes.size(); ++i) out.push_back(parts_[i].slopes(slopes[i]));
   return out;
 }
 

@@ -89,7 +89,7 @@ class SingularLearner {
   AdaptedMatrices matrices_;
   Adam adam_;
   SingularExpert expert_;
-  std::vector<SingularDirections> directions_;  // one for each matrix
+  std::vector<SingularParts> parts_;  // one for each matrix
 };
 
 }  // namespace headscope

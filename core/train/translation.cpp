@@ -107,9 +107,9 @@ Said say(const NounPhrase& phrase, std::vector<std::string>& source) {
 }
 
 /// Words of the target, each with what it stands for and, maybe, what it agrees with.
-class Target {
+class IntoTarget {
  public:
-  explicit Target(Translation& into) : into_(into) {}
+  explicit IntoTarget(Translation& into) : into_(into) {}
   void word(std::string word, int of, int agrees_with = -1) {
     const int at = static_cast<int>(into_.target.size());
     into_.target.push_back(std::move(word));
@@ -180,7 +180,7 @@ Translation draw_translation(Random& random) {
   const Said place_at = place ? say(*place, source) : Said{};
   const int adverb_at = adverb ? put(adverb->source) : -1;
 
-  Target target(out);
+  IntoTarget target(out);
   if (adverb) target.word(adverb->target, adverb_at);
   target.phrase(subject, subject_at);
   target.phrase(object, object_at);

@@ -26,8 +26,9 @@ struct Explore {
     AppOptions out;
     out.width = width, out.height = height;
     out.offscreen = out.name_items = true;
-    out.check_models = false;   // what is not looked at need not be computed
-    out.example = "induction";  // of whose heads it is known what they do
+    out.check_models = false;       // what is not looked at need not be computed …
+    out.measured_seconds = 0.0005;  // … nor measured for long
+    out.example = "induction";      // of whose heads it is known what they do
     return out;
   }
   const AppState& state() { return app.explorer().state(); }

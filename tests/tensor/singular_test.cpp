@@ -40,6 +40,36 @@ TEST_CASE("scaled singular values are U diag(z σ) Vᵀ, for wide, tall and stri
   }
 }
 
+TEST_CASE("parts that are kept scale a matrix again and again, and tell the slope of each: ⟨G, σ_i u_i v_iᵀ⟩") {
+  for (const Tensor& w : {random_tensor({5, 9}, 3), random_tensor({9, 5}, 4), random_tensor({6, 6}, 5)}) {
+    CAPTURE(w.shape().str());
+    const SingularParts kept(w);
+    const Parts parts = jacobi(w);
+    REQUIRE(kept.count() == static_cast<std::size_t>(std::min(w.dim(0), w.dim(1))));
+    std::vector<double> z(kept.count(), 1.0);
+    CHECK(largest_difference(kept.scaled(z), w) == 0);
+    z[0] = 0.25;
+    CHECK(largest_difference(kept.scaled(z), parts.scaled(z)) < 2e-6);
+    for (std::size_t i = 0; i < z.size(); ++i) z[i] = i % 2 ? -1.5 : 2;
+    CHECK(largest_difference(kept.scaled(z), parts.scaled(z)) < 2e-5);
+    std::ranges::fill(z, 0.0);
+    CHECK(largest_difference(kept.scaled(z), Tensor::zeros({w.dim(0), w.dim(1)})) == 0);
+    const Tensor g = random_tensor({w.dim(0), w.dim(1)}, 8);
+    const std::vector<double> slopes = kept.slopes(g);
+    REQUIRE(slopes.size() == kept.count());
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      std::vector<double> one(z.size(), 0.0);
+      one[i] = 1;
+      const Tensor part = parts.scaled(one);
+      double slope = 0;
+      for (Index row = 0; row < w.dim(0); ++row)
+        for (Index column = 0; column < w.dim(1); ++column)
+          slope += static_cast<double>(g.at(row, column)) * static_cast<double>(part.at(row, column));
+      CHECK(std::abs(slopes[i] - slope) < 1e-5);
+    }
+  }
+}
+
 TEST_CASE("without its smaller singular values a matrix is the nearest one of that rank") {
   const Tensor w = random_tensor({12, 20}, 7);
   const SingularDirections found = singular_directions(w);

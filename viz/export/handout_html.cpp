@@ -17,7 +17,7 @@ figure {{ margin: 1em 0; }} img {{ max-width: 100%; }} figcaption {{ color: #555
 </style></head><body><h1>{0}</h1><p class="about">{1}</p>
 )";
 
-std::string escaped(std::string_view text) {
+std::string html_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '&')
@@ -37,7 +37,7 @@ std::string escaped(std::string_view text) {
 std::string html(const HandoutWords& words) {
   std::string out;
   for (const HandoutSpan& span : words)
-    out += span.emphasised ? "<em>" + escaped(span.text) + "</em>" : escaped(span.text);
+    out += span.emphasised ? "<em>" + html_escaped(span.text) + "</em>" : html_escaped(span.text);
   return out;
 }
 
@@ -80,7 +80,8 @@ std::string block(const HandoutBlock& block, bool first) {
 }  // namespace
 
 std::string encode_handout_html(const Handout& handout) {
-  std::string out = fmt::format(head, escaped(handout.title), escaped(handout.about), escaped(handout.language));
+  std::string out =
+      fmt::format(head, html_escaped(handout.title), html_escaped(handout.about), html_escaped(handout.language));
   bool first = true;
   for (const HandoutBlock& each : handout.blocks) {
     out += block(each, first);

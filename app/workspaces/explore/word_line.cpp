@@ -15,9 +15,9 @@
 namespace headscope {
 
 namespace {
-constexpr double patience = 2;    // seconds that an answer may take that nobody asked for
-constexpr double still = 0.3;     // seconds that the question stays the same before it is asked
-constexpr int passes_before = 3;  // that an answer takes besides one for each look
+constexpr double unasked_patience = 2;  // seconds that an answer may take that nobody asked for
+constexpr double still = 0.3;           // seconds that the question stays the same before it is asked
+constexpr int passes_before = 3;        // that an answer takes besides one for each look
 
 double passes_seconds(const PageContext& c, int looks) {
   return c.trace()->whole_milliseconds / 1000 * (passes_before + looks);
@@ -62,10 +62,11 @@ void WordLine::keep_up(const PageContext& c) {
   if (asked_ == wished_) return;
   const bool waits = ImGui::IsMouseDown(ImGuiMouseButton_Left) || ImGui::GetTime() - wished_at_ < still;
   if (waits) *c.ui.animate = true;
-  if (waits || (!allowed_ && passes_seconds(c, 1) > patience)) return;
+  if (waits || (!allowed_ && passes_seconds(c, 1) > unasked_patience)) return;
   asked_ = wished_;
   WordRequest request = *wished_;
-  while (request.most_looks > 1 && !allowed_ && passes_seconds(c, request.most_looks) > patience) --request.most_looks;
+  while (request.most_looks > 1 && !allowed_ && passes_seconds(c, request.most_looks) > unasked_patience)
+    --request.most_looks;
   controller_->start(std::make_shared<WordSweep>(c.results().model, request),
                      [this](std::shared_ptr<const WordAnswer> known) { found_ = std::move(known); });
 }
@@ -98,7 +99,7 @@ void WordLine::draw(const PageContext& c) {
 
 void WordLine::things_to_look_at(const PageContext& c) {
   Choices choice(c);
-  const bool waiting = wished_ && asked_ != wished_ && !allowed_ && passes_seconds(c, 1) > patience;
+  const bool waiting = wished_ && asked_ != wished_ && !allowed_ && passes_seconds(c, 1) > unasked_patience;
   const bool stopped = controller_->phase() == SweepController::Phase::cancelled && asked_ == wished_;
   if ((waiting || stopped) && choice(stopped ? to_say("Ask again") : to_say("Ask what it looks at"))) {
     allowed_ = true;

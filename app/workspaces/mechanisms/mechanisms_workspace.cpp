@@ -71,6 +71,7 @@ MechanismsWorkspace::MechanismsWorkspace(JobRunner& jobs, DocumentEditor& editor
 void MechanismsWorkspace::follow(const AppContext& app) {
   const auto wanted = app.settings.pages.find(id());
   if (wanted != app.settings.pages.end()) controller_.choose(wanted->second);
+  controller_.unasked_seconds = app.ui.measured_seconds.value_or(controller_.unasked_seconds);
 }
 
 void MechanismsWorkspace::gather(const AppContext& app) {

@@ -31,7 +31,7 @@ namespace headscope::mechanism {
 namespace {
 
 using Matrix = RowMajor<double>;
-enum ChunkForm { linear, decay, gated, delta };
+enum class ChunkForm { linear, decay, gated, delta };
 
 ChunkForm chunk_form(const MechanismValues& values) {
   return static_cast<ChunkForm>(values.whole("recurrence"));
@@ -58,15 +58,15 @@ ChunkParts chunk_parts(const MechanismInput& in, const MechanismValues& values) 
   ChunkParts p{chunk_form(values), matrix_of(in.q), matrix_of(in.k), matrix_of(in.v), {}, values.number("beta")};
   const double root = std::sqrt(std::abs(static_cast<double>(in.scale)));
   for (Matrix* each : {&p.q, &p.k}) {
-    if (p.form == delta)
+    if (p.form == ChunkForm::delta)
       to_length_one(*each);
-    else if (p.form == linear)
+    else if (p.form == ChunkForm::linear)
       *each = each->unaryExpr([](double x) { return static_cast<double>(one_plus_elu(static_cast<float>(x))); });
     else
       *each *= root;
   }
-  if (p.form != delta) p.beta = 1;
-  if (p.form == decay) p.log_gates = Matrix::Constant(in.n(), in.d(), std::log(values.number("decay")));
+  if (p.form != ChunkForm::delta) p.beta = 1;
+  if (p.form == ChunkForm::decay) p.log_gates = Matrix::Constant(in.n(), in.d(), std::log(values.number("decay")));
   if (p.form == ChunkForm::gated) {
     const Matrix w = matrix_of(gaussian(in.d(), in.d(), values.seed())) / std::sqrt(static_cast<double>(in.d()));
     p.log_gates = (matrix_of(in.k) * w.transpose()).unaryExpr([](double x) { return log_sigmoid(3 + x); });
@@ -87,7 +87,8 @@ Matrix chunk_steps(const MechanismInput& in, const ChunkParts& p, Keep keep) {
     if (t % 256 == 0) check(in);
     if (gates.size() > 0) state = gates.row(t).asDiagonal() * state;
     const Eigen::RowVectorXd held = p.k.row(t) * state;
-    state += p.beta * p.k.row(t).transpose() * (p.form == delta ? Eigen::RowVectorXd(p.v.row(t) - held) : p.v.row(t));
+    state += p.beta * p.k.row(t).transpose() *
+             (p.form == ChunkForm::delta ? Eigen::RowVectorXd(p.v.row(t) - held) : p.v.row(t));
     out.row(t) = p.q.row(t) * state;
     keep(t, state);
   }
@@ -128,7 +129,7 @@ Chunked by_chunks(const MechanismInput& in, const ChunkParts& p, Index chunk, bo
     const Index size = std::min(chunk, n - begin);
     Matrix q = p.q.middleRows(begin, size), k = p.k.middleRows(begin, size), v = p.v.middleRows(begin, size);
     const Matrix log_a = log_products(p, begin, size);
-    if (p.form == delta) {
+    if (p.form == ChunkForm::delta) {
       Matrix overlap = (p.beta * k * k.transpose()).triangularView<Eigen::StrictlyLower>();
       overlap.diagonal().setOnes();
       const auto solve = overlap.triangularView<Eigen::UnitLower>();
@@ -162,7 +163,7 @@ Matrix weights_of(const MechanismInput& in, const ChunkParts& p) {
     for (Index s = t; s >= 0; --s) {
       const double along = u.dot(p.k.row(s));
       weights(t, s) = p.beta * along;
-      if (p.form == delta) u -= p.beta * along * p.k.row(s);
+      if (p.form == ChunkForm::delta) u -= p.beta * along * p.k.row(s);
       if (gates.size() > 0) u = u.cwiseProduct(gates.row(s));
     }
   }
@@ -176,7 +177,7 @@ Index chunk_of(const MechanismValues& values, Index n) {
 double multiply_adds(const MechanismShape& s, double chunk, ChunkForm form) {
   const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d), d_v = static_cast<double>(s.d_v);
   const double all = n * chunk * (d + d_v) + 2 * n * d * d_v;
-  return form == delta ? all + n * chunk * d + n * (chunk - 1) * (d + d_v) / 2 + n * d * d_v : all;
+  return form == ChunkForm::delta ? all + n * chunk * d + n * (chunk - 1) * (d + d_v) / 2 + n * d * d_v : all;
 }
 
 MechanismResult run_chunk(const MechanismInput& in, const MechanismValues& values, Detail detail) {
@@ -194,19 +195,20 @@ MechanismResult run_chunk(const MechanismInput& in, const MechanismValues& value
        said("n ÷ C, rounded up")},
       {said("Multiply-adds"), fmt::format("{:.0f}", multiply_adds(shape, static_cast<double>(chunk), p.form)),
        std::string(said("n C (d + d_v) inside the chunks + 2 n d d_v through the state")) +
-           (p.form == delta ? said("; n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve, n d d_v for W S") : "")}};
+           (p.form == ChunkForm::delta ? said("; n C d for K Kᵀ, n (C − 1) (d + d_v) ÷ 2 to solve, n d d_v for W S")
+                                       : "")}};
   if (detail != Detail::steps) return result;
   add_inputs(result.steps, in);
   auto hidden = hidden_cells(*in.rule, n, n);
   std::vector<std::uint8_t> outside;
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j) outside.push_back(j > i || i / chunk != j / chunk);
-  result.steps.push_back(
-      {.id = "tiles",
-       .title = said("Inside chunks"),
-       .formula = p.form == delta ? said("tril(Q Kᵀ), meets U − W S") : said("Σ q k · gates between, meets V"),
-       .value = tensor_of(by.tiles),
-       .masked = std::move(outside)});
+  result.steps.push_back({.id = "tiles",
+                          .title = said("Inside chunks"),
+                          .formula = p.form == ChunkForm::delta ? said("tril(Q Kᵀ), meets U − W S")
+                                                                : said("Σ q k · gates between, meets V"),
+                          .value = tensor_of(by.tiles),
+                          .masked = std::move(outside)});
   result.steps.push_back({.id = "inside",
                           .title = said("From the own chunk"),
                           .formula = said("tile · V"),
@@ -214,7 +216,7 @@ MechanismResult run_chunk(const MechanismInput& in, const MechanismValues& value
                           .columns = MechanismAxis::dimension});
   result.steps.push_back({.id = "through",
                           .title = said("From chunks before"),
-                          .formula = p.form == delta || p.form == linear ? "Q S" : "(a ∘ Q) S",
+                          .formula = p.form == ChunkForm::delta || p.form == ChunkForm::linear ? "Q S" : "(a ∘ Q) S",
                           .value = tensor_of(by.through),
                           .columns = MechanismAxis::dimension,
                           .explain = {}});
@@ -293,8 +295,9 @@ Mechanism make_chunk_wise() {
                        {to_say("linear"), to_say("decay"), to_say("gated"), to_say("delta")}, 2),
       whole_parameter("chunk", to_say("Chunk C"), to_say("Tokens that are worked on together."), 1, 128, 8, true),
       only_where(number_parameter("decay", to_say("Decay γ"), to_say("Of the form decay (RetNet)."), 0.5, 1, 0.9),
-                 of<decay>),
-      only_where(number_parameter("beta", to_say("Step β"), to_say("Of the form delta."), 0, 1, 1), of<delta>),
+                 of<ChunkForm::decay>),
+      only_where(number_parameter("beta", to_say("Step β"), to_say("Of the form delta."), 0, 1, 1),
+                 of<ChunkForm::delta>),
       only_where(seed_parameter(to_say("of W, form gated")), of<ChunkForm::gated>)};
   m.needs_causal = true;
   m.run = run_chunk;

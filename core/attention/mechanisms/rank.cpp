@@ -40,7 +40,7 @@ MechanismCurve::Line spectrum(std::string label, const std::vector<double>& sigm
 }
 
 /// Each row's softmax of s · scores, in double.
-Eigen::MatrixXd softmax_of(const Eigen::MatrixXd& scores, double sharpness, const std::vector<std::uint8_t>& hidden) {
+Eigen::MatrixXd sharpened(const Eigen::MatrixXd& scores, double sharpness, const std::vector<std::uint8_t>& hidden) {
   Eigen::MatrixXd p = Eigen::MatrixXd::Zero(scores.rows(), scores.cols());
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     const auto sees = [&](Eigen::Index j) { return hidden.empty() || !nth(hidden, i * p.cols() + j); };
@@ -62,7 +62,7 @@ MechanismResult run_rank(const MechanismInput& in, const MechanismValues& values
   const Tensor q = in.q.slice(0, 0, n).slice(1, 0, d), k = in.k.slice(0, 0, m).slice(1, 0, d);
   const Eigen::MatrixXd scores = static_cast<double>(in.scale) * matrix_of(q) * matrix_of(k).transpose();
   const auto hidden = hidden_cells(*in.rule, n, m);
-  const Eigen::MatrixXd open = softmax_of(scores, sharpness, {}), seen = softmax_of(scores, sharpness, hidden);
+  const Eigen::MatrixXd open = sharpened(scores, sharpness, {}), seen = sharpened(scores, sharpness, hidden);
   const std::vector<double> before = sigma_of(scores), after = sigma_of(open), masked = sigma_of(seen);
   check(in);
   MechanismResult result;
@@ -98,7 +98,7 @@ MechanismResult run_rank(const MechanismInput& in, const MechanismValues& values
       check(in);
       const double at = 0.05 * std::pow(2000.0, i / 20.0);
       rising.lines[0].x.push_back(at);
-      rising.lines[0].y.push_back(numeric_rank(sigma_of(softmax_of(scores, at, {}))));
+      rising.lines[0].y.push_back(numeric_rank(sigma_of(sharpened(scores, at, {}))));
     }
     rising.marker = {sharpness, static_cast<double>(numeric_rank(after))};
     result.curves.push_back(std::move(rising));
