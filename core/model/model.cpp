@@ -15,6 +15,7 @@
 #include "core/model/dropped_tokens.h"
 #include "core/model/finite_checks.h"
 #include "core/model/first_convolution.h"
+#include "core/model/head_results.h"
 #include "core/model/lent_keys.h"
 #include "core/model/model_parts.h"
 #include "core/model/pass_checks.h"
@@ -367,23 +368,7 @@ class Model::Pass {
 
   /// The output projection head by head, for a tap that wants to see what each head adds to the residual stream.
   Tensor sum_of_heads(int layer, const Layer& l, const Tensor& z) {
-    const ModelDims& d = c_.dims;
-    Tensor result = b_.empty({n_, d.heads, d.d_model});
-    for (int head = 0; head < d.heads; ++head) {
-      const Index width = z.dim(2);
-      const Tensor weight = l.o.parts[0].slice(0, head * width, (head + 1) * width);
-      const Tensor part = b_.linear(z.select(1, head), b_.linear_weights({weight}, {}));
-      for (Index i = 0; i < n_; ++i) std::copy_n(part.data() + i * d.d_model, d.d_model, &result.ref(i, head, 0));
-    }
-    const Tensor seen = tap({SiteKind::result, layer}, result);
-    Tensor sum = b_.empty({n_, d.d_model});
-    for (Index i = 0; i < n_; ++i)
-      for (Index j = 0; j < d.d_model; ++j) {
-        float total = l.o.bias.defined() ? l.o.bias.at(j) : 0.0f;
-        for (Index head = 0; head < d.heads; ++head) total += seen.at(i, head, j);
-        sum.ref(i, j) = total;
-      }
-    return sum;
+    return heads_summed(tap({SiteKind::result, layer}, head_results(l.o, z, b_)), l.o.bias, b_);
   }
 
   /// `stream`: what experts beside an MLP read.

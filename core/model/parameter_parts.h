@@ -19,9 +19,9 @@ namespace headscope {
 
 struct ParameterParts {
   std::int64_t embedding = 0, positions = 0, attention = 0, mlp = 0, norms = 0, unembedding = 0;
-  std::int64_t layer_inputs = 0;                      ///< (rows + d) L w + L 2 d w, w = d_layer, L layers: with the table
-  std::int64_t convolution = 0;                       ///< tokens · d² ÷ groups + d: beside the first block
-  std::int64_t idle = 0;                              ///< of `mlp`: experts that a token does not pass through
+  std::int64_t layer_inputs = 0;  ///< (rows + d) L w + L 2 d w, w = d_layer, L layers: with the table
+  std::int64_t convolution = 0;   ///< tokens · d² ÷ groups + d: beside the first block
+  std::int64_t idle = 0;          ///< of `mlp`: experts that a token does not pass through
   std::int64_t attention_biases = 0, mlp_biases = 0;  ///< of them
   std::int64_t tied = 0;                              ///< what a second matrix would add where both are one, else 0
   std::int64_t total() const {

@@ -47,6 +47,12 @@ struct Distances {
             Index first) const;
 };
 
+/// Learned tokens, then E p + b of every patch p, into the rows of x.
+void embed_picture(const VisionConfig& v, const RawWeights& weights, const Tensor& patches, Table& x,
+                   const std::stop_token& stop);
+/// Two convolutions of a spectrogram (Radford et al. 2023).
+Table embed_sound(const RawWeights& weights, const Tensor& frames, const std::stop_token& stop);
+
 /// What every layer gets of a token by itself (core/model/layer_inputs.h): norm(x W ÷ √d) and √w times the row of the
 /// table, of every layer, both ÷ √2.
 Table of_every_layer(const ModelConfig& config, const RawWeights& all, const Table& x,
