@@ -27,15 +27,6 @@ void bamba_keys(ConfigMap& keys, ModelConfig& c) {
   hybrid_states(keys, c, StateSpaceConfig::Lane::head, std::move(mixers));
   keys.ends(c, false);
 }
-
-WeightNames bamba_names(const ModelConfig&) {
-  WeightNames names;
-  names.ln2 = "pre_ff_layernorm";
-  names.gate = "feed_forward.gate_proj", names.up = "feed_forward.up_proj", names.down = "feed_forward.down_proj";
-  names.final_norm = "final_layernorm";
-  names.state_space = state_space_names("mamba.");
-  return names;
-}
 }  // namespace
 
 Family bamba_family();  // declared with all others in family.cpp

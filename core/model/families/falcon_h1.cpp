@@ -107,22 +107,13 @@ void falcon_h1_keys(ConfigMap& keys, ModelConfig& c) {
   falcon_h1_states(keys, c);
   keys.ends(c, false);
 }
-
-WeightNames falcon_h1_names(const ModelConfig&) {
-  WeightNames names;
-  names.ln2 = "pre_ff_layernorm";
-  names.gate = "feed_forward.gate_proj", names.up = "feed_forward.up_proj", names.down = "feed_forward.down_proj";
-  names.final_norm = "final_layernorm";
-  names.state_space = state_space_names("mamba.");
-  return names;
-}
 }  // namespace
 
 Family falcon_h1_family();  // declared with all others in family.cpp
 Family falcon_h1_family() {
   return usual_family("falcon_h1", "FalconH1ForCausalLM",
                       to_say("a state space with heads and attention side by side in every block, shown as two layers"),
-                      &falcon_h1_keys, &falcon_h1_names);
+                      &falcon_h1_keys, &bamba_names);
 }
 
 }  // namespace headscope

@@ -192,4 +192,13 @@ StateSpaceNames state_space_names(const std::string& mixer) {
   return names;
 }
 
+WeightNames bamba_names(const ModelConfig&) {
+  WeightNames names;
+  names.ln2 = "pre_ff_layernorm";
+  names.gate = "feed_forward.gate_proj", names.up = "feed_forward.up_proj", names.down = "feed_forward.down_proj";
+  names.final_norm = "final_layernorm";
+  names.state_space = state_space_names("mamba.");
+  return names;
+}
+
 }  // namespace headscope

@@ -44,6 +44,9 @@ void put_layer_types(ConfigMap& keys, const ModelConfig& config, const std::stri
 /// Names of a mixer that stands at `mixer` ("mamba.") in a block.
 StateSpaceNames state_space_names(const std::string& mixer);
 
+/// Of Bamba's layers, and Falcon-H1's: a mixer "mamba." and a gated MLP "feed_forward." behind a norm.
+WeightNames bamba_names(const ModelConfig& config);
+
 /// time_step_limit: [least, most] of a step; most may be Infinity.
 void step_limits(ConfigMap& keys, StateSpaceConfig& state_space);
 
