@@ -104,7 +104,7 @@ std::shared_ptr<const Trace> at_home(std::shared_ptr<const Trace> trace) {
   for (const Tensor& tensor : all) tensor.remote()->send();
   for (const Tensor& tensor : all) tensor.remote()->arrive();
   for (const AttentionMap& map : trace->maps)
-    if (!map.is_factored() && map.n_query() > 0 && map.n_key() > 0) map.weight(0, 0);
+    if (map.is_dense() && map.n_query() > 0 && map.n_key() > 0) map.weight(0, 0);
   for (const auto& part : {trace->encoder, trace->cross})
     if (part) at_home(part);
   return trace;

@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/tensor/panels.h"
+#include "core/trace/attention_rule.h"
 
 namespace headscope {
 namespace {
@@ -26,20 +27,22 @@ constexpr Index task_rows = 2 * leaf_tokens;
 
 class AlikeMeans {
  public:
-  AlikeMeans(const StateMixing& in, Index first, Tensor out)
+  AlikeMeans(const StateMixing& in, Index heads, Index head, Index first, Tensor out)
       : in_(in),
         n_(in.x.dim(0)),
         first_(first),
         groups_(in.b.dim(1)),
         states_(in.b.dim(2)),
         lanes_(in.x.dim(1)),
-        of_head_(lanes_ / out.dim(0)),
+        of_head_(lanes_ / heads),
+        begin_(head * of_head_),
+        end_((head + out.dim(0)) * of_head_),
         out_(std::move(out)) {
-    assert(in.lengths.size() < 2 && in.a.dim(1) == 1 && lanes_ % out_.dim(0) == 0);
-    assert(out_.contiguous() && out_.shape() == Shape({lanes_ / of_head_, n_ - first, n_}));
+    assert(in.lengths.size() < 2 && in.a.dim(1) == 1 && lanes_ % heads == 0 && end_ <= lanes_);
+    assert(out_.contiguous() && out_.shape() == Shape({out_.dim(0), n_ - first, n_}));
     delta_ = Tensor::uninitialized({lanes_, n_});
     sums_.resize(static_cast<std::size_t>(lanes_ * (n_ + 1)));
-    for (Index lane = 0; lane < lanes_; ++lane) {
+    for (Index lane = begin_; lane < end_; ++lane) {
       double* sum = sums(lane);
       *sum = 0;
       for (Index t = 0; t < n_; ++t, ++sum) {
@@ -50,7 +53,9 @@ class AlikeMeans {
       }
     }
     for (Index group = 0; group < groups_; ++group) {
-      panels_.push_back(Tensor::uninitialized({panels::packed_size(states_, n_)}));
+      panels_.emplace_back();
+      if (of_group(group).size() == 0) continue;
+      panels_.back() = Tensor::uninitialized({panels::packed_size(states_, n_)});
       panels::pack(in.b.select(1, group).transpose(0, 1), panels_.back().mutable_data());
     }
   }
@@ -64,17 +69,24 @@ class AlikeMeans {
     Tensor products = Tensor::uninitialized({to - from, to});
     std::vector<float> reach(static_cast<std::size_t>(to));
     for (Index group = 0; group < groups_; ++group) {
+      const KeyRange lanes = of_group(group);
+      if (lanes.size() == 0) continue;
       const Tensor c = in_.c.select(1, group).slice(0, from, to).packed();
       panels::multiply(c.data(), states_, to - from, states_, nth(panels_, group).data(), states_ * panels::width(), to,
                        1.0f, nullptr, products.mutable_data(), to);
-      const Index each = lanes_ / groups_;
-      for (Index lane = group * each; lane < (group + 1) * each; ++lane)
+      for (Index lane = lanes.begin; lane < lanes.end; ++lane)
         for (Index leaf = from / leaf_tokens * leaf_tokens; leaf < to; leaf += leaf_tokens)
           rows(lane, leaf, std::max(from, leaf), std::min(to, leaf + leaf_tokens), products, from, reach);
     }
   }
 
  private:
+  /// Its lanes, of those that are asked for.
+  KeyRange of_group(Index group) const {
+    const Index each = lanes_ / groups_, from = std::max(group * each, begin_);
+    return {from, std::max(from, std::min((group + 1) * each, end_))};
+  }
+
   /// Adds a lane's part to rows [from, to) of the leaf that begins there. `products`: of rows from `top` on.
   void rows(Index lane, Index leaf, Index from, Index to, const Tensor& products, Index top,
             std::vector<float>& reach) {
@@ -87,7 +99,7 @@ class AlikeMeans {
     state_lanes::reaches(sum + 1 + seen, sum[leaf], a, delta + seen, leaf - seen, reach.data() + seen);
     for (Index t = from; t < to; ++t) {
       const float* const product = products.data() + (t - top) * products.stride(0);
-      float* const out = &out_.ref(lane / of_head_, t - first_, 0);
+      float* const out = &out_.ref((lane - begin_) / of_head_, t - first_, 0);
       if (!add) {
         std::fill(out, out + seen, 0.0f);
         std::fill(out + t + 1, out + n_, 0.0f);
@@ -108,9 +120,9 @@ class AlikeMeans {
   double* sums(Index lane) { return sums_.data() + lane * (n_ + 1); }
 
   const StateMixing& in_;
-  const Index n_, first_, groups_, states_, lanes_, of_head_;
-  Tensor out_;                                    // (head, n − first, n)
-  Tensor delta_;                                  // (lanes, n)
+  const Index n_, first_, groups_, states_, lanes_, of_head_, begin_, end_;  // lanes [begin_, end_) are asked for
+  Tensor out_;                                                               // (head, n − first, n)
+  Tensor delta_;                                                             // (lanes, n)
   std::vector<double> sums_;                      // (lanes, n + 1): Δ of the tokens before each, and of all
   std::vector<Tensor> panels_;                    // of a group's Bᵀ (N, n)
   std::vector<std::pair<Index, Index>> unknown_;  // lane, token: whose Δ is NaN, which is no part of the sums
@@ -118,13 +130,17 @@ class AlikeMeans {
 
 }  // namespace
 
-void means_of_alike(Backend& backend, const StateMixing& in, Index first, const std::stop_token& stop,
-                    const Tensor& out) {
+void means_of_alike(ThreadPool* pool, const StateMixing& in, Index heads, Index head, Index first,
+                    const std::stop_token& stop, const Tensor& out) {
   if (first == in.x.dim(0)) return;
-  AlikeMeans means(in, first, out);
-  backend.pool().parallel(means.tasks(), [&](int task, int) {
+  AlikeMeans means(in, heads, head, first, out);
+  const auto one = [&](int task, int) {
     if (!stop.stop_requested()) means.task(task);
-  });
+  };
+  if (pool)
+    pool->parallel(means.tasks(), one);
+  else
+    for (int task = 0; task < means.tasks(); ++task) one(task, 0);
   if (stop.stop_requested()) throw Cancelled();
 }
 

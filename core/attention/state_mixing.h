@@ -54,9 +54,10 @@ Tensor implied_attention(const StateMixing& in, Index lane, Index first = 0, con
 /// to less than exp(−80) may be 0. `out`: where it is written, without gaps; undefined = in fresh storage.
 Tensor mean_implied(const StateMixing& in, Index begin, Index end, Index first = 0, const std::stop_token& stop = {},
                     const Tensor& out = {});
-/// Writes those of every head, lanes ÷ heads neighbouring lanes each, to out (heads, n − first, n), without gaps, where
-/// all states of a lane decay alike: far fewer products than head by head. Rows are shared among threads.
-void means_of_alike(Backend& backend, const StateMixing& in, Index first, const std::stop_token& stop,
-                    const Tensor& out);
+/// Writes those of some of `heads`, lanes ÷ heads neighbouring lanes each, from `head` on, to out (…, n − first, n),
+/// without gaps, where all states of a lane decay alike: far fewer products than head by head. Rows are shared among
+/// the pool's threads; null = this one alone.
+void means_of_alike(ThreadPool* pool, const StateMixing& in, Index heads, Index head, Index first,
+                    const std::stop_token& stop, const Tensor& out);
 
 }  // namespace headscope

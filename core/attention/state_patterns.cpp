@@ -46,16 +46,30 @@ Tensor unit_vectors(Index n, Index lanes) {
   return x;
 }
 
+/// The first `end` tokens of a text.
+StateMixing up_to(StateMixing in, Index end) {
+  for (Tensor* each : {&in.x, &in.delta, &in.b, &in.c}) *each = each->slice(0, 0, end);
+  return in;
+}
+GatedDelta up_to(GatedDelta in, Index end) {
+  for (Tensor* each : {&in.q, &in.k, &in.v, &in.delta, &in.beta}) *each = each->slice(0, 0, end);
+  return in;
+}
+ShortConvolution up_to(ShortConvolution in, Index end) {
+  for (Tensor* each : {&in.b, &in.c, &in.x}) *each = each->slice(0, 0, end);
+  return in;
+}
+
 }  // namespace
 
 LinearMixing::LinearMixing(const StateMixing& in)
     : x(in.x),
       d(in.d),
-      alpha([in](Index lane, Index first, const std::stop_token& stop) {
-        return implied_attention(in, lane, first, stop);
+      alpha([in](Index lane, KeyRange rows, const std::stop_token& stop) {
+        return implied_attention(up_to(in, rows.end), lane, rows.begin, stop);
       }),
-      mean([in](Index begin, Index end, Index first, const std::stop_token& stop, Tensor& out) {
-        mean_implied(in, begin, end, first, stop, out);
+      mean([in](Index begin, Index end, KeyRange rows, const std::stop_token& stop, Tensor& out) {
+        mean_implied(up_to(in, rows.end), begin, end, rows.begin, stop, out);
       }),
       all([in](Backend& backend, const std::stop_token& stop) {
         StateMixing units = in;
@@ -65,15 +79,14 @@ LinearMixing::LinearMixing(const StateMixing& in)
       }) {
   assert(in.lengths.size() <= 1);
   if (in.a.dim(1) == 1)
-    means = [in](Backend& backend, Index first, const std::stop_token& stop, const Tensor& out) {
-      means_of_alike(backend, in, first, stop, out);
-    };
+    means = [in](ThreadPool* pool, Index heads, Index head, KeyRange rows, const std::stop_token& stop,
+                 const Tensor& out) { means_of_alike(pool, up_to(in, rows.end), heads, head, rows.begin, stop, out); };
 }
 
 LinearMixing::LinearMixing(const GatedDelta& in)
     : x(in.v),
-      alpha([in](Index head, Index first, const std::stop_token& stop) {
-        return implied_attention(in, head, first, stop);
+      alpha([in](Index head, KeyRange rows, const std::stop_token& stop) {
+        return implied_attention(up_to(in, rows.end), head, rows.begin, stop);
       }),
       all([in](Backend& backend, const std::stop_token& stop) {
         GatedDelta units = in;
@@ -86,37 +99,55 @@ LinearMixing::LinearMixing(const GatedDelta& in)
 LinearMixing::LinearMixing(const ShortConvolution& in, const Tensor& passing)
     : x(in.x.reshape({in.x.dim(0), in.x.dim(1), 1})),
       offset(passing.defined() ? passing.reshape(x.shape()) : Tensor()),
-      alpha([in](Index channel, Index first, const std::stop_token&) { return implied_attention(in, channel, first); }),
-      mean([in](Index begin, Index end, Index first, const std::stop_token&, Tensor& out) {
-        const Tensor all = mean_implied(in, begin, end, first);
-        std::ranges::copy(all.values(), out.mutable_values().begin());
+      alpha([in](Index channel, KeyRange rows, const std::stop_token&) {
+        return implied_attention(up_to(in, rows.end), channel, rows.begin);
+      }),
+      mean([in](Index begin, Index end, KeyRange rows, const std::stop_token&, Tensor& out) {
+        const Tensor found = mean_implied(up_to(in, rows.end), begin, end, rows.begin);
+        std::ranges::copy(found.values(), out.mutable_values().begin());
       }),
       all([in](Backend& backend, const std::stop_token&) { return implied_of_all(backend, in); }) {
   assert(in.lengths.size() <= 1);
 }
 
-Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, Index first, const std::stop_token& stop) {
-  const Index n = in.x.dim(0), lanes = in.x.dim(1), each = lanes / heads;
-  Tensor out = backend.empty({heads, n - first, n});
-  if (in.means) {
-    in.means(backend, first, stop, out);
-    return out;
-  }
-  backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
-    const auto head = Index{task};
-    Tensor own = out.select(0, head);
+namespace {
+/// The mean of a head's lanes, one by one or at once.
+void write_mean(const LinearMixing& in, Index heads, Index head, KeyRange rows, const std::stop_token& stop,
+                Tensor& out) {
+  const Index each = in.x.dim(1) / heads;
+  if (in.mean) return in.mean(head * each, (head + 1) * each, rows, stop, out);
+  std::ranges::fill(out.mutable_values(), 0.0f);
+  for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
     if (stop.stop_requested()) return;
-    if (in.mean) return in.mean(head * each, (head + 1) * each, first, stop, own);
-    std::ranges::fill(own.mutable_values(), 0.0f);
-    for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
-      if (stop.stop_requested()) return;
-      const Tensor alpha = in.alpha(lane, first, stop).packed();
-      float* to = own.mutable_data();
-      for (const float a : alpha.values()) *to++ += a / static_cast<float>(each);
-    }
-  });
+    const Tensor alpha = in.alpha(lane, rows, stop).packed();
+    float* to = out.mutable_data();
+    for (const float a : alpha.values()) *to++ += a / static_cast<float>(each);
+  }
+}
+}  // namespace
+
+Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, KeyRange rows,
+                     const std::stop_token& stop) {
+  Tensor out = backend.empty({heads, rows.size(), rows.end});
+  if (in.means)
+    in.means(&backend.pool(), heads, 0, rows, stop, out);
+  else
+    backend.pool().parallel(static_cast<int>(heads), [&](int head, int) {
+      Tensor own = out.select(0, head);
+      if (!stop.stop_requested()) write_mean(in, heads, head, rows, stop, own);
+    });
   if (stop.stop_requested()) throw Cancelled();
   return out;
+}
+
+Tensor mean_pattern(const LinearMixing& in, Index heads, Index head, KeyRange rows, const std::stop_token& stop) {
+  Tensor out = Tensor::uninitialized({1, rows.size(), rows.end}), own = out.select(0, 0);
+  if (in.means)
+    in.means(nullptr, heads, head, rows, stop, out);
+  else
+    write_mean(in, heads, head, rows, stop, own);
+  if (stop.stop_requested()) throw Cancelled();
+  return own;
 }
 
 void remix(Backend& backend, const LinearMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
@@ -135,7 +166,7 @@ void remix(Backend& backend, const LinearMixing& in, const Tensor& before, const
     if (same()) return;  // the scan's own numbers
     for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
       if (stop.stop_requested()) return;
-      const Tensor alpha = in.alpha(lane, first, stop);
+      const Tensor alpha = in.alpha(lane, {first, n}, stop);
       const float passes = in.d.defined() ? in.d.at(lane) : 0.0f;
       for (Index t = 0; t < rows; ++t) {
         for (Index p = 0; p < width; ++p)
@@ -164,7 +195,7 @@ Tensor with_pattern(Backend& backend, const LinearMixing& in, const Tensor& patt
     backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
       const auto head = Index{task};
       for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
-        const Tensor alpha = in.alpha(lane, 0, {});
+        const Tensor alpha = in.alpha(lane, {0, n}, {});
         for (Index t = 0; t < n; ++t)
           for (Index s = 0; s < n; ++s) {
             const float was = pattern.at(head, t, s);

@@ -11,6 +11,7 @@
 #include "core/attention/gated_delta.h"
 #include "core/attention/short_convolution.h"
 #include "core/attention/state_mixing.h"
+#include "core/trace/attention_rule.h"
 
 namespace headscope {
 
@@ -19,12 +20,15 @@ struct LinearMixing {
   Tensor x;       ///< (n, lanes, P)
   Tensor d;       ///< (lanes): d x passes by; undefined = 0
   Tensor offset;  ///< (n, lanes, P): what passes by that is not made of x; undefined = 0
-  /// The rows from `first` on of a lane's α, (n − first, n). No tape.
-  std::function<Tensor(Index lane, Index first, const std::stop_token& stop)> alpha;
+  /// These rows of a lane's α, which end with the last of them: (rows.size(), rows.end). No tape.
+  std::function<Tensor(Index lane, KeyRange rows, const std::stop_token& stop)> alpha;
   /// Writes the mean of those of the lanes [begin, end), where that is quicker than one by one; may be empty.
-  std::function<void(Index begin, Index end, Index first, const std::stop_token& stop, Tensor& out)> mean;
-  /// Writes those of all heads, (head, n − first, n), where that is quicker than head by head; may be empty.
-  std::function<void(Backend& backend, Index first, const std::stop_token& stop, const Tensor& out)> means;
+  std::function<void(Index begin, Index end, KeyRange rows, const std::stop_token& stop, Tensor& out)> mean;
+  /// Writes the means of so many of `heads`, from `head` on, where that is quicker than one by one: (…, rows.size(),
+  /// rows.end). Shared among the pool's threads, which may be null. May be empty.
+  std::function<void(ThreadPool* pool, Index heads, Index head, KeyRange rows, const std::stop_token& stop,
+                     const Tensor& out)>
+      means;
   /// α of all lanes, (n, lane, n), recorded.
   std::function<Tensor(Backend& backend, const std::stop_token& stop)> all;
 
@@ -34,9 +38,12 @@ struct LinearMixing {
   LinearMixing(const ShortConvolution& in, const Tensor& offset);
 };
 
-/// (head, n − first, n): of the rows from `first` on of one text. No tape.
-Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, Index first,
+/// The patterns of all heads of one text: these rows, which end with the last of them, (head, rows.size(), rows.end).
+/// A row has the same bits whatever the others. No tape.
+Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, KeyRange rows,
                      const std::stop_token& stop = {});
+/// That of one head, (rows.size(), rows.end), on this thread alone.
+Tensor mean_pattern(const LinearMixing& in, Index heads, Index head, KeyRange rows, const std::stop_token& stop = {});
 
 /// y (n − first, lanes, P) of the heads whose `now` is not their `before` (head, n − first, n), written into `y`:
 /// Σ_s α'_ts x_s + d x_t with α' = α · now ÷ before, or now where before is 0. No tape.

@@ -351,10 +351,9 @@ class Model::Pass {
   /// What a state space adds in the place of attention.
   Tensor mix(int layer, const Layer& l, const Tensor& x) {
     settle();
-    StateSpaceOutput out =
-        state_space({c_, l.state_space, x, layer, lengths_, cache_, maps_.storage_of(layer) != MapStorage::none,
-                     maps_.text, maps_.links, maps_.before_of(layer)},
-                    b_, tap_, ctx_.stop);
+    StateSpaceOutput out = state_space({c_, l.state_space, x, layer, lengths_, cache_, maps_.storage_of(layer),
+                                        maps_.text, maps_.links, maps_.before_of(layer)},
+                                       b_, tap_, ctx_.stop);
     std::ranges::move(out.maps, std::back_inserter(result_.maps));
     return written(layer, l, out.gated);
   }

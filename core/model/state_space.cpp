@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <iterator>
 #include <memory>
+#include <optional>
 
+#include "core/attention/linear_cells.h"
 #include "core/attention/state_patterns.h"
 #include "core/base/error.h"
 #include "core/base/nth.h"
@@ -48,6 +51,16 @@ struct Taking {
   LinearMixing linear(Backend& backend) const {
     if (kernel.defined()) return {convolution(), convolution_offset(backend, convolution())};
     return beta.defined() ? LinearMixing(delta()) : LinearMixing(states);
+  }
+  /// What patterns are made of alone, in memory of its own: x is there by its shape.
+  Taking of_patterns() const {
+    Taking out = *this;
+    StateMixing& s = out.states;
+    s.d = {};
+    s.x = Tensor::zeros({s.x.dim(0), s.x.dim(1), 1});
+    for (Tensor* each : {&s.delta, &s.a, &s.b, &s.c, &out.beta})
+      if (each->defined()) *each = each->copy();
+    return out;
   }
   Tensor mixed(Backend& backend, Tensor* state, const std::stop_token& stop) const {
     return beta.defined() ? mix_delta(backend, delta(), state, stop) : mix_states(backend, states, state, stop);
@@ -256,16 +269,22 @@ class StateMixer {
     const std::vector<Visible> visible = ask_rules(before);
     const bool masked = std::ranges::any_of(visible, [](const Visible& each) { return !each.all; });
     const bool watched = tap_ && tap_->wants({SiteKind::pattern, in_.layer});
-    if (!masked && !watched && !in_.mapped) return y;
+    if (!masked && !watched && in_.storage == MapStorage::none) return y;
     const std::vector<Index> one{whole.states.x.dim(0)};
     const std::span<const Index> lengths = in_.lengths.empty() ? std::span<const Index>(one) : in_.lengths;
     Tape* const tape = b_.tape();
     Index begin = 0;
     for (std::size_t text = 0; text < lengths.size(); begin += lengths[text], ++text) {
-      const bool mapped = in_.mapped && (in_.text < 0 || in_.text == static_cast<int>(text));
+      const bool mapped = in_.storage != MapStorage::none && (in_.text < 0 || in_.text == static_cast<int>(text));
       if (!mapped && !masked && !watched) continue;
-      const LinearMixing own = (lengths.size() == 1 ? alone(whole) : of_text(whole, begin, lengths[text])).linear(b_);
-      const Tensor pattern = mean_patterns(b_, own, d_.heads, before, stop_);
+      const Taking taken = lengths.size() == 1 ? alone(whole) : of_text(whole, begin, lengths[text]);
+      // A pass behind a cache has few rows, which take less than what they are made of.
+      if (in_.storage == MapStorage::factored && !masked && !watched && before == 0 && !tape) {
+        add_computed_maps(taken.of_patterns().linear(b_), visible);
+        continue;
+      }
+      const LinearMixing own = taken.linear(b_);
+      const Tensor pattern = mean_patterns(b_, own, d_.heads, {before, lengths[text]}, stop_);
       Tensor now = masked ? hidden(pattern, visible, before) : pattern;
       now = tap(SiteKind::pattern, now).packed();
       const bool changed = now.data() != pattern.data();
@@ -347,6 +366,39 @@ class StateMixer {
       const RowBlocks rows = last ? last->weights().with(before, weights) : RowBlocks(weights);
       const KnownRows known{last ? &last->stats() : nullptr, before, true};
       maps_.push_back(AttentionMap::dense(place, rows, rule, stats_of_weights(rows, in_.links, 0, known)));
+    }
+  }
+
+  /// Maps whose weights do not stand in memory: all rows pass by once, for their statistics.
+  void add_computed_maps(LinearMixing own, const std::vector<Visible>& visible) {
+    constexpr Index cells_at_once = Index{1} << 23, fewest_rows = 64;
+    const Index n = own.x.dim(0), step = std::max(fewest_rows, cells_at_once / (n * d_.heads));
+    struct Head {
+      Head(Index length, const TokenLinks* links) : sums(length, length, 0, links, false) {}
+      HeadStatsBuilder sums;
+      std::optional<HeadStatsBuilder::Tile> tile;
+    };
+    std::deque<Head> heads;
+    for (int head = 0; head < d_.heads; ++head) heads.emplace_back(n, in_.links);
+    for (Index begin = 0; begin < n; begin += step) {
+      const KeyRange rows{begin, std::min(begin + step, n)};
+      const Tensor pattern = mean_patterns(b_, own, d_.heads, rows, stop_);
+      b_.pool().parallel(d_.heads, [&](int head, int) {
+        auto& [sums, tile] = nth(heads, head);
+        std::vector<float> row(static_cast<std::size_t>(n), 0.0f);
+        for (Index t = rows.begin; t < rows.end; ++t) {
+          if (t % sums.tile_rows() == 0) tile.emplace(sums, static_cast<int>(t / sums.tile_rows()));
+          std::copy_n(&pattern.data()[(head * rows.size() + t - rows.begin) * rows.end], rows.end, row.begin());
+          tile->weights(t, row);
+        }
+      });
+    }
+    const auto cells = cells_of(std::move(own), d_.heads);
+    for (int head = 0; head < d_.heads; ++head) {
+      nth(heads, head).tile.reset();
+      maps_.push_back(AttentionMap::computed({in_.layer, head, head, 0, MapKind::effective}, nth(cells, head),
+                                             visible.empty() ? causal_rule() : nth(visible, head).rule,
+                                             nth(heads, head).sums.finish()));
     }
   }
 

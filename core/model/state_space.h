@@ -29,10 +29,10 @@ struct StateSpaceInput {
   const StateSpaceLayer& weights;
   Tensor x;  ///< (query, d_model): what the layer reads
   int layer = 0;
-  std::span<const Index> lengths = {};  ///< of several texts, one after another; empty = one
-  KvCache* cache = nullptr;             ///< of what came before, which grows by x's rows; of one text
-  bool mapped = false;                  ///< maps are asked for:
-  int text = 0;                         ///< of this text, or −1 of all
+  std::span<const Index> lengths = {};    ///< of several texts, one after another; empty = one
+  KvCache* cache = nullptr;               ///< of what came before, which grows by x's rows; of one text
+  MapStorage storage = MapStorage::none;  ///< how maps are kept; those that an edit changed are dense:
+  int text = 0;                           ///< of this text, or −1 of all
   const TokenLinks* links = nullptr;
   /// With a cache that keeps queries maps are of all rows: of what came before those of the last pass, head by head.
   std::span<const AttentionMap> before = {};
@@ -40,7 +40,7 @@ struct StateSpaceInput {
 
 struct StateSpaceOutput {
   Tensor gated;                    ///< (query, head, d_inner ÷ heads): what the output matrix multiplies
-  std::vector<AttentionMap> maps;  ///< text by text, head by head; effective, dense
+  std::vector<AttentionMap> maps;  ///< text by text, head by head; effective; factored ones computed
 };
 
 /// Sites mixer_* , pattern and z go through `tap` (may be null). It is asked for each head's rule, too: keys that it

@@ -149,6 +149,19 @@ AttentionMap AttentionMap::factored(Place place, Tensor q, Tensor k, float scale
   return map;
 }
 
+AttentionMap AttentionMap::computed(Place place, std::shared_ptr<const ComputedCells> cells,
+                                    std::shared_ptr<const AttentionRule> rule, std::shared_ptr<const HeadStats> stats) {
+  assert(cells && stats);
+  AttentionMap map;
+  map.place_ = place;
+  map.n_query_ = cells->rows();
+  map.n_key_ = cells->columns();
+  map.cells_ = std::move(cells);
+  map.rule_ = std::move(rule);
+  map.stats_ = std::move(stats);
+  return map;
+}
+
 std::size_t AttentionMap::bytes() const {
   std::size_t total = weights_.bytes();
   if (!stats_) return total;
@@ -165,10 +178,9 @@ std::size_t AttentionMap::bytes() const {
 
 float AttentionMap::weight(Index query, Index key) const {
   assert(query >= 0 && query < n_query_ && key >= 0 && key < n_key_);
-  if (!is_factored()) return weights_.at(query, key);
+  if (is_dense()) return weights_.at(query, key);
   float out = 0;
-  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill({query, query + 1}, {key, key + 1},
-                                                                                &out, 1);
+  compute({query, query + 1}, {key, key + 1}, &out, 1);
   return out;
 }
 
@@ -179,30 +191,33 @@ bool AttentionMap::masked(Index query, Index key) const {
 
 void AttentionMap::row(Index query, std::span<float> out) const {
   assert(query >= 0 && query < n_query_ && static_cast<Index>(out.size()) == n_key_);
-  if (!is_factored()) {
-    weights_.row(query, {0, n_key_}, out.data());
-    return;
-  }
-  std::fill(out.begin(), out.end(), 0.0f);
-  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill({query, query + 1}, {0, n_key_},
-                                                                                out.data(), n_key_);
+  if (is_dense()) return weights_.row(query, {0, n_key_}, out.data());
+  compute({query, query + 1}, {0, n_key_}, out.data(), n_key_);
 }
 
 Tensor AttentionMap::tile(KeyRange queries, KeyRange keys) const {
   assert(inside(queries, n_query_) && inside(keys, n_key_));
-  if (!is_factored()) return weights_.tile(queries, keys);
-  Tensor out = Tensor::zeros({queries.size(), keys.size()});
-  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill(queries, keys, out.mutable_data(),
-                                                                                keys.size());
+  if (is_dense()) return weights_.tile(queries, keys);
+  Tensor out = Tensor::uninitialized({queries.size(), keys.size()});
+  compute(queries, keys, out.mutable_data(), keys.size());
   return out;
+}
+
+void AttentionMap::compute(KeyRange queries, KeyRange keys, float* out, Index stride) const {
+  if (queries.size() == 0 || keys.size() == 0) return;
+  if (cells_) return cells_->write(queries, keys, out, stride);
+  for (Index i = 0; i < queries.size(); ++i) std::fill_n(out + i * stride, keys.size(), 0.0f);
+  Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill(queries, keys, out, stride);
 }
 
 Tensor AttentionMap::pooled(KeyRange queries, KeyRange keys, Index bin) const {
   assert(inside(queries, n_query_) && inside(keys, n_key_) && bin > 0);
   if (bin == 1) return tile(queries, keys);
   Tensor out = Tensor::zeros({ceil_div(queries.size(), bin), ceil_div(keys.size(), bin)});
-  // Blocks of whole bins, about as large as a core's cache holds.
-  const Index rows = ceil_div(pooled_rows, bin) * bin, columns = ceil_div(pooled_columns, bin) * bin;
+  // Blocks of whole bins, about as large as a core's cache holds; rows that are computed from their first column on are
+  // not computed twice.
+  const Index rows = ceil_div(pooled_rows, bin) * bin,
+              columns = cells_ ? std::max<Index>(keys.size(), 1) : ceil_div(pooled_columns, bin) * bin;
   Tensor block;
   for (Index q0 = queries.begin; q0 < queries.end; q0 += rows)
     for (Index k0 = keys.begin; k0 < keys.end; k0 += columns) {
@@ -210,7 +225,7 @@ Tensor AttentionMap::pooled(KeyRange queries, KeyRange keys, Index bin) const {
       float* const cells = &out.ref((q0 - queries.begin) / bin, (k0 - keys.begin) / bin);
       if (const Tensor there = weights_.view(q); there.defined() && there.stride(1) == 1) {
         pool_into(there.data() + k.begin, there.stride(0), q.size(), k.size(), bin, cells, out.stride(0));
-      } else if (!is_factored()) {
+      } else if (is_dense()) {
         const Tensor copy = tile(q, k);
         pool_into(copy.data(), k.size(), q.size(), k.size(), bin, cells, out.stride(0));
       } else if (!sees(q, k)) {
@@ -219,9 +234,7 @@ Tensor AttentionMap::pooled(KeyRange queries, KeyRange keys, Index bin) const {
       } else {
         if (!block.defined())
           block = Tensor::uninitialized({std::min(rows, queries.size()) * std::min(columns, keys.size())});
-        std::fill_n(block.mutable_data(), q.size() * k.size(), 0.0f);
-        Factors{q_, k_, scale_, rule_.get(), place_.offset, stats_->log_sum_exp}.fill(q, k, block.mutable_data(),
-                                                                                      k.size());
+        compute(q, k, block.mutable_data(), k.size());
         pool_into(block.data(), k.size(), q.size(), k.size(), bin, cells, out.stride(0));
       }
     }
@@ -253,9 +266,9 @@ Overview AttentionMap::overview(Index max_cells) const {
   const Index bin = std::max<Index>(ceil_div(longest, max_cells), 1);
   const Overview& stored = stats_->overview;
   const bool have_stored = stored.values.defined();
-  // The stored picture answers when it is fine enough, and for factored maps also when only a finer one would cost n²:
-  // cells that were asked for exactly (bin 1) are computed all the same, they are what the caller counted on.
-  if (have_stored && (stored.bin <= bin || (is_factored() && bin > 1))) {
+  // The stored picture answers when it is fine enough, and for maps that are not dense also when only a finer one would
+  // cost n²: cells that were asked for exactly (bin 1) are computed all the same, they are what the caller counted on.
+  if (have_stored && (stored.bin <= bin || (!is_dense() && bin > 1))) {
     const Index cells = std::max(stored.values.dim(0), stored.values.dim(1));
     const Index factor = std::max<Index>(ceil_div(cells, max_cells), 1);
     if (factor == 1) return stored;

@@ -1,9 +1,10 @@
 #pragma once
 // One head's attention over one text, immutable, with the sums that the softmax pass took while the row was in cache.
-// Two storages behind one interface:
+// Three storages behind one interface:
 //   dense     every weight stored, (query, key) float32;
 //   factored  q, k (after rotation), scale, rule and one log-sum-exp per row are kept, and any weight is exact:
-//             weight(i, j) = exp(scale · q_i·k_j + bias(i, j) − lse_i). Memory grows with n, not n².
+//             weight(i, j) = exp(scale · q_i·k_j + bias(i, j) − lse_i). Memory grows with n, not n²;
+//   computed  the same of layers that are no attention: what their weights are made of is kept (computed_cells.h).
 // A map that was edited, or came from a file, is dense. Thread-safe (const).
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "core/tensor/tensor.h"
 #include "core/trace/attention_rule.h"
+#include "core/trace/computed_cells.h"
 #include "core/trace/head_id.h"
 #include "core/trace/row_blocks.h"
 #include "core/trace/token_links.h"
@@ -76,6 +78,9 @@ class AttentionMap {
   static AttentionMap factored(Place place, Tensor q, Tensor k, float scale, std::shared_ptr<const AttentionRule> rule,
                                std::shared_ptr<const HeadStats> stats);
 
+  static AttentionMap computed(Place place, std::shared_ptr<const ComputedCells> cells,
+                               std::shared_ptr<const AttentionRule> rule, std::shared_ptr<const HeadStats> stats);
+
   const Place& place() const { return place_; }
   int layer() const { return place_.layer; }
   HeadId id() const { return {layer(), head()}; }
@@ -83,12 +88,16 @@ class AttentionMap {
   Index n_query() const { return n_query_; }
   Index n_key() const { return n_key_; }
   bool is_factored() const { return q_.defined(); }
-  const RowBlocks& weights() const { return weights_; }  ///< not defined for a factored map
-  /// The factors, for views that show how a score comes about; undefined for a dense map.
+  /// Whether every weight stands in memory: false where one costs a product or more (factored, computed).
+  bool is_dense() const { return weights_.defined(); }
+  const RowBlocks& weights() const { return weights_; }  ///< not defined unless is_dense()
+  /// The factors, for views that show how a score comes about; undefined unless is_factored().
   const Tensor& q() const { return q_; }  ///< (query, d_head), after rotation
   const Tensor& k() const { return k_; }  ///< (key, d_head), after rotation
-  float scale() const { return scale_; }  ///< what q·k is multiplied by; 1 for a dense map
-  std::size_t bytes() const;              ///< what this map itself keeps, statistics included, shared q and k excluded
+  float scale() const { return scale_; }  ///< what q·k is multiplied by; 1 unless is_factored()
+  /// What this map itself keeps, statistics included; q and k, and what cells are computed of, excluded, which maps of
+  /// a layer share.
+  std::size_t bytes() const;
 
   float weight(Index query, Index key) const;          ///< 0 for a masked cell
   bool masked(Index query, Index key) const;           ///< false when the rule is not known
@@ -108,17 +117,22 @@ class AttentionMap {
   /// are masked or NaN.
   std::optional<Cell> strongest(KeyRange queries, KeyRange keys) const;
   /// Pooled to at most max_cells on each side; exact (bin 1) when the map is small enough. Never loses a strong weight.
-  /// A factored map too long for that answers from the overview stored during the run, which may be coarser than asked.
+  /// A map that is not dense and too long for that answers from the overview stored during the run, which may be
+  /// coarser than asked.
   Overview overview(Index max_cells) const;
 
   const HeadStats& stats() const { return *stats_; }
   const AttentionRule* rule() const { return rule_.get(); }
 
  private:
+  /// The weights, of a map that is not dense, written to `out`, rows `stride` apart.
+  void compute(KeyRange queries, KeyRange keys, float* out, Index stride) const;
+
   Place place_;
   Index n_query_ = 0, n_key_ = 0;
-  RowBlocks weights_;  // dense
-  Tensor q_, k_;       // factored
+  RowBlocks weights_;                           // dense
+  Tensor q_, k_;                                // factored
+  std::shared_ptr<const ComputedCells> cells_;  // computed
   float scale_ = 1;
   std::shared_ptr<const AttentionRule> rule_;
   std::shared_ptr<const HeadStats> stats_;

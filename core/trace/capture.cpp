@@ -46,6 +46,23 @@ std::size_t statistics_bytes(int n_query, int n_key) {
   return times(queries, per_query) + times(keys, sizeof(double)) + times(queries + keys, sizeof(double)) + overview;
 }
 
+// Of what the patterns of a layer with a state are made of, for each token (core/attention/linear_cells.h); 0 of
+// attention.
+std::size_t pattern_bytes(const ModelDims& dims) {
+  const std::size_t lanes = count(dims.lanes), states = times(count(dims.state_groups), count(dims.d_state));
+  const std::size_t both = plus(lanes, states);
+  if (dims.attends()) return 0;
+  switch (dims.state_kind) {
+    case StateKind::selective:
+      return floats(2, both);
+    case StateKind::delta:
+      return plus(floats(2, both), floats(1, lanes));
+    case StateKind::convolution:
+      return floats(3, count(dims.d_inner));
+  }
+  return 0;
+}
+
 struct Costs {
   std::size_t dense_maps = 0, factored_maps = 0;  // all recorded layers, statistics included
   std::size_t sites = 0, logits = 0;
@@ -75,10 +92,8 @@ Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, const std::vector
   for (const Alike& each : layers) {
     const std::size_t dense = plus(statistics, site_bytes(SiteKind::pattern, each.dims, n_query, n_key));
     costs.dense_maps = plus(costs.dense_maps, times(each.count, dense));
-    // A layer with a state has no queries and keys that its weights could be made of again.
-    std::size_t factored = dense;
+    std::size_t factored = plus(statistics, times(count(n_query), pattern_bytes(each.dims)));
     if (each.dims.attends()) {
-      factored = statistics;
       // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
       if (!has(SiteKind::rot_q))
         factored = plus(factored, floats(count(n_query), count(dims.heads), count(each.dims.d_head)));
@@ -218,9 +233,10 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
 
   CapturePlan plan;
   plan.maps = spec.sites.count(SiteKind::pattern) > 0 ? MapStorage::dense : spec.maps;
-  if (!dims.any_attends() && plan.maps != MapStorage::none) plan.maps = MapStorage::dense;
   if (plan.maps == MapStorage::automatic) {
-    const bool small = costs.dense_maps <= spec.byte_budget / 2 && plus(costs.dense_maps, rest) <= spec.byte_budget;
+    // Of layers with a state dense maps go on with their text (core/run/known_rows.h), and others are slow to read.
+    const std::size_t room = dims.any_state_space() ? spec.byte_budget : spec.byte_budget / 2;
+    const bool small = costs.dense_maps <= room && plus(costs.dense_maps, rest) <= spec.byte_budget;
     // Short texts: a map may be smaller than the factors it is made of.
     plan.maps = small || costs.dense_maps <= costs.factored_maps ? MapStorage::dense : MapStorage::factored;
   }
@@ -234,7 +250,7 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
       plan, costs, times(spec.layers.empty() ? count(dims.layers) : spec.layers.size(), count(dims.heads)), site_kinds);
   if (plan.bytes > spec.byte_budget) {
     std::string hint = "record fewer sites or layers, cut the text, or raise the budget";
-    if (plan.maps == MapStorage::dense && dims.any_attends() && plus(costs.factored_maps, rest) <= spec.byte_budget)
+    if (plan.maps == MapStorage::dense && plus(costs.factored_maps, rest) <= spec.byte_budget)
       hint = "factored maps would need " + megabytes(plus(costs.factored_maps, rest)) + " in all";
     else if (spec.all_logits && costs.logits > spec.byte_budget / 2)
       hint = "keep the logits of the last position only, or raise the budget";

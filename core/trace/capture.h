@@ -20,10 +20,11 @@ inline constexpr NamedValue<MapStorage> map_storage_names[] = {{"none", MapStora
                                                                {"factored", MapStorage::factored}};
 
 struct CaptureSpec {
-  MapStorage maps = MapStorage::automatic;  ///< automatic: dense while all maps fit in budget / 2, else factored
-  std::set<SiteKind> sites = {};            ///< besides the maps; `pattern` here means maps = dense
-  std::set<int> layers = {};                ///< empty = all
-  bool all_logits = true;                   ///< false: logits of the last position only
+  /// automatic: dense while all maps fit in half the budget, or in all of it where layers have states; else factored.
+  MapStorage maps = MapStorage::automatic;
+  std::set<SiteKind> sites = {};  ///< besides the maps; `pattern` here means maps = dense
+  std::set<int> layers = {};      ///< empty = all
+  bool all_logits = true;         ///< false: logits of the last position only
   std::size_t byte_budget = std::size_t{1} << 30;
 
   bool operator==(const CaptureSpec&) const = default;

@@ -131,7 +131,7 @@ bool maps_in_reach(const Trace& trace) {
   double weights = 0;
   for (const AttentionMap& map : trace.maps)
     weights += static_cast<double>(map.n_query()) * static_cast<double>(map.n_key()) *
-               (map.is_factored() ? stored / in_factors : 1);
+               (map.is_dense() ? 1 : stored / in_factors);
   return weights <= stored;
 }
 

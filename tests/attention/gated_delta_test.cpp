@@ -172,7 +172,8 @@ TEST_CASE("the map of a delta rule times values is its output") {
         }
       for (Index t = 0; t + 1 < n; ++t) CHECK(map.at(t, t + 1) == 0);
     }
-    CHECK(same_bits(mean_patterns(backend, in, shapes.heads, 1).select(0, 0), implied_attention(in, 0, 1)));
+    CHECK(same_bits(mean_patterns(backend, in, shapes.heads, {1, in.v.dim(0)}).select(0, 0),
+                    implied_attention(in, 0, 1)));
   }
   // By hand, K = 2: the second key is the first again, so that with β = 1 what stood there is replaced.
   GatedDelta in;
@@ -198,7 +199,7 @@ TEST_CASE("a changed cell of a delta rule's map is what its head does then, with
   GatedDelta one = in;
   one.lengths = {};
   Backend backend(2);
-  const Tensor pattern = mean_patterns(backend, one, shapes.heads, 0);
+  const Tensor pattern = mean_patterns(backend, one, shapes.heads, {0, one.v.dim(0)});
   Tensor now = pattern.copy();
   now.ref(1, 4, 2) = 0.75f;
   const Tensor whole = mix_delta(backend, one);
@@ -306,7 +307,7 @@ TEST_CASE("what the transformers library computes of a gated delta rule") {
   for (Index i = 0; i < o.size(); ++i) CHECK(o.data()[i] == doctest::Approx(truth.data()[i]).epsilon(1e-5).scale(0.1));
   for (Index i = 0; i < state.size(); ++i)
     CHECK(state.data()[i] == doctest::Approx(last.data()[i]).epsilon(1e-5).scale(0.1));
-  const Tensor found = mean_patterns(backend, in, v.dim(1), 0);
+  const Tensor found = mean_patterns(backend, in, v.dim(1), {0, v.dim(0)});
   for (Index i = 0; i < found.size(); ++i)
     CHECK(found.packed().data()[i] == doctest::Approx(map.data()[i]).epsilon(1e-5).scale(0.1));
 }

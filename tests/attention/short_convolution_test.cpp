@@ -108,7 +108,7 @@ TEST_CASE("the maps of a short convolution are what it amounts to, channel by ch
   const Index n = 8, channels = 6;
   const ShortConvolution in = random_convolution(n, channels, true, 9);
   const Numbers b = numbers(in.b), c = numbers(in.c), weight = numbers(in.weight);
-  const Tensor patterns = mean_patterns(backend, {in, {}}, 2, 3);
+  const Tensor patterns = mean_patterns(backend, {in, {}}, 2, {3, in.x.dim(0)});
   REQUIRE(patterns.shape() == Shape({2, n - 3, n}));
   for (Index t = 0; t < n; ++t)
     for (Index s = 0; s < n; ++s) {
@@ -140,7 +140,7 @@ TEST_CASE("a changed cell of a short convolution's map is what its channels do t
   const Index n = 6, channels = 4;
   const ShortConvolution in = random_convolution(n, channels, true, 13);
   const LinearMixing mixing(in, convolution_offset(backend, in));
-  const Tensor pattern = mean_patterns(backend, mixing, 2, 0), whole = convolve_gated(backend, in);
+  const Tensor pattern = mean_patterns(backend, mixing, 2, {0, in.x.dim(0)}), whole = convolve_gated(backend, in);
   Tensor now = pattern.copy();
   now.ref(1, 4, 3) *= 3;    // what was there three times
   now.ref(1, 5, 0) = 0.5f;  // beyond the reach of the convolution: all channels alike

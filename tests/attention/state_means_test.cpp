@@ -128,8 +128,8 @@ TEST_CASE("rows of a mean have the same bits whatever comes before and after the
       CHECK(same_bits(mean_implied(text, 0, shapes.lanes, n - 1), map.slice(0, n - 1, n).slice(1, 0, n)));
     }
     Backend one(1), three(3);
-    const Tensor patterns = mean_patterns(one, in, shapes.lanes == 20 ? 4 : 1, 3);
-    CHECK(same_bits(mean_patterns(three, in, shapes.lanes == 20 ? 4 : 1, 3), patterns));
+    const Tensor patterns = mean_patterns(one, in, shapes.lanes == 20 ? 4 : 1, {3, in.x.dim(0)});
+    CHECK(same_bits(mean_patterns(three, in, shapes.lanes == 20 ? 4 : 1, {3, in.x.dim(0)}), patterns));
     if (!shapes.one_pace)
       CHECK(same_bits(patterns.select(0, 0), mean_implied(in, 0, shapes.lanes == 20 ? 5 : shapes.lanes, 3)));
   }
@@ -153,7 +153,7 @@ TEST_CASE(
     CAPTURE(heads);
     const Index most = 110, each = shapes.lanes / heads;
     const StateMixing in = random_mixing(shapes, most, seed += 10);
-    const Tensor maps = mean_patterns(one, in, heads, 0);
+    const Tensor maps = mean_patterns(one, in, heads, {0, most});
     REQUIRE(maps.shape() == Shape({heads, most, most}));
     double worst = 0;
     for (Index head = 0; head < heads; ++head)
@@ -169,18 +169,22 @@ TEST_CASE(
         }
     CHECK(worst < 1e-6);
     for (const Index first : {1, 7, 16, 31, 33, 64, 100, 109, 110})
-      CHECK(same_bits(mean_patterns(three, in, heads, first), maps.slice(1, first, most)));
+      CHECK(same_bits(mean_patterns(three, in, heads, {first, most}), maps.slice(1, first, most)));
+    for (Index head = 0; head < heads; ++head)
+      for (const KeyRange rows : {KeyRange{0, most}, KeyRange{40, 41}, KeyRange{63, 90}})
+        CHECK(same_bits(mean_pattern(in, heads, head, rows),
+                        maps.select(0, head).slice(0, rows.begin, rows.end).slice(1, 0, rows.end)));
     for (Index n = 1; n < most; n += n < 35 ? 1 : 9) {
       CAPTURE(n);
       const StateMixing text = until(in, n);
-      CHECK(same_bits(mean_patterns(three, text, heads, 0), maps.slice(1, 0, n).slice(2, 0, n)));
-      CHECK(same_bits(mean_patterns(one, text, heads, n - 1), maps.slice(1, n - 1, n).slice(2, 0, n)));
+      CHECK(same_bits(mean_patterns(three, text, heads, {0, n}), maps.slice(1, 0, n).slice(2, 0, n)));
+      CHECK(same_bits(mean_patterns(one, text, heads, {n - 1, n}), maps.slice(1, n - 1, n).slice(2, 0, n)));
     }
   }
   const StateMixing in = random_mixing({6, 2, 9, true}, 100, 3);
   std::stop_source stop;
   stop.request_stop();
-  CHECK_THROWS_AS(mean_patterns(one, in, 6, 0, stop.get_token()), Cancelled);
+  CHECK_THROWS_AS(mean_patterns(one, in, 6, {0, 100}, stop.get_token()), Cancelled);
 }
 
 TEST_CASE("means of lanes: a number that is none shows in every cell that it makes, and in no other") {
@@ -193,8 +197,8 @@ TEST_CASE("means of lanes: a number that is none shows in every cell that it mak
     alike.a = alike.a.slice(1, 0, 1).packed();
     usual.a = alike.a;
     const Tensor right = mean_implied(random_mixing(slow, n, 5), 0, 3), map = mean_implied(in, 0, 3),
-                 one = implied_attention(in, 1), pace = mean_patterns(backend, alike, 1, 0),
-                 right_pace = mean_patterns(backend, usual, 1, 0);
+                 one = implied_attention(in, 1), pace = mean_patterns(backend, alike, 1, {0, n}),
+                 right_pace = mean_patterns(backend, usual, 1, {0, n});
     int cells = 0, hidden = 0, spread = 0, differ = 0;
     for (Index t = 0; t < n; ++t)
       for (Index s = 0; s <= t; ++s) {

@@ -84,7 +84,7 @@ TEST_CASE("state space: α by hand of two tokens, and what a changed cell makes 
   in.b = of({2, 1, 1}, {3, 4});
   in.c = of({2, 1, 1}, {5, 6});
   in.d = of({1}, {10});
-  const Tensor alpha = mean_patterns(backend, in, 1, 0);
+  const Tensor alpha = mean_patterns(backend, in, 1, {0, in.x.dim(0)});
   CHECK(alpha.at(0, 0, 0) == doctest::Approx(5 * 0.5 * 3));
   CHECK(alpha.at(0, 0, 1) == 0);
   const double first = 6 * std::exp(-2.0) * 0.5 * 3;
@@ -108,7 +108,7 @@ TEST_CASE("state space: a head of two channels has the mean of their α, and a c
   in.a = of({2, 1}, {-1, -2});
   in.b = of({1, 1, 1}, {0.5f});
   in.c = of({1, 1, 1}, {2});
-  const Tensor alpha = mean_patterns(backend, in, 1, 0);  // of 1 and 3
+  const Tensor alpha = mean_patterns(backend, in, 1, {0, in.x.dim(0)});  // of 1 and 3
   CHECK(alpha.at(0, 0, 0) == doctest::Approx(2));
   Tensor now = Tensor::full({1, 1, 1}, 4), y = mix_states(backend, in).copy();
   remix(backend, in, alpha, now, 0, y);
@@ -129,7 +129,7 @@ TEST_CASE("state space: of edited α what passes by the state has a slope of its
     in.b = of({2, 1, 1}, {3, 4});
     in.c = of({2, 1, 1}, {5, 6});
     if (passes) in.d = of({1}, {10});
-    const Tensor alpha = mean_patterns(backend, in, 1, 0);
+    const Tensor alpha = mean_patterns(backend, in, 1, {0, in.x.dim(0)});
     Tensor now = alpha.copy();
     now.ref(0, 1, 0) = 2;
     Tape tape(backend);

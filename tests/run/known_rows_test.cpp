@@ -385,9 +385,10 @@ TEST_CASE("traces stay as they were while the text changes, though they share ke
     CAPTURE(name);
     Typing typing(reference(name));
     if (!typing.loaded.model->config().ends_at_context()) typing.context = 60;
-    typing.request.capture.maps = MapStorage::factored;
+    const ModelDims& dims = typing.loaded.model->config().dims;
+    typing.request.capture.maps = dims.any_state_space() ? MapStorage::dense : MapStorage::factored;
     typing.request.capture.sites = {SiteKind::ln1_normalized, SiteKind::resid_post};
-    if (typing.loaded.model->config().dims.attends()) typing.request.capture.sites.insert(SiteKind::q);
+    if (dims.attends()) typing.request.capture.sites.insert(SiteKind::q);
     std::vector<std::pair<RunRequest, std::shared_ptr<const Trace>>> all;
     for (int step = 0; step < 60; ++step) {  // words come and go; the cache grows beyond its first room
       Ids ids(text);

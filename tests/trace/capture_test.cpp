@@ -54,6 +54,36 @@ TEST_CASE("automatic maps are dense for short texts and factored for long ones")
   CHECK(plan_capture({.byte_budget = std::size_t{16} << 30}, gpt2, 1024, 1024).maps == MapStorage::dense);
 }
 
+TEST_CASE(
+    "maps of states are dense while they fit, and then what they are made of is counted in place of their cells") {
+  // Mamba-2 130M.
+  ModelDims dims{.layers = 24, .heads = 24, .d_head = 64, .d_model = 768, .vocab = 50288};
+  dims.d_inner = 1536, dims.lanes = 24, dims.state_groups = 1, dims.d_state = 128, dims.convolved = 1792;
+  const auto bytes = [&](MapStorage maps, int n) {
+    return plan_capture({.maps = maps, .all_logits = false, .byte_budget = std::size_t{1} << 40}, dims, n, n).bytes;
+  };
+  const CaptureSpec usual{.all_logits = false};
+  CHECK(plan_capture(usual, dims, 600, 600).maps == MapStorage::dense);  // 0.83 of the budget
+  CHECK(plan_capture(usual, dims, 600, 600).bytes == bytes(MapStorage::dense, 600));
+  CHECK(plan_capture(usual, dims, 700, 700).maps == MapStorage::factored);
+  CHECK(plan_capture(usual, dims, 8, 8).maps == MapStorage::dense);  // as short as that maps are smaller
+  const auto saved = [&](std::size_t of_token) {  // 576 maps of 1,024² cells, but for so many numbers of each token
+    return 576ull * 1024 * 1024 * 4 - 24ull * 1024 * of_token * 4;
+  };
+  const auto found = [&] { return bytes(MapStorage::dense, 1024) - bytes(MapStorage::factored, 1024); };
+  CHECK(found() == saved(2 * 24 + 2 * 128));  // Δ, the shape of x, B and C
+  dims.state_kind = StateKind::delta;
+  CHECK(found() == saved(3 * 24 + 2 * 128));  // and β
+  dims.state_kind = StateKind::convolution;
+  CHECK(found() == saved(3 * 1536));
+  dims.state_kind = StateKind::selective;
+  dims.mixers.assign(24, Mixer::state_space);
+  dims.mixers[3] = Mixer::attention, dims.kv_heads = 8;
+  CHECK(found() == 576ull * 1024 * 1024 * 4 - 23ull * 1024 * (2 * 24 + 2 * 128) * 4 - 1024ull * (24 + 8) * 64 * 4);
+  const std::string refused = message({.maps = MapStorage::dense}, dims, 2000);
+  CHECK_MESSAGE(refused.find("factored maps would need") != std::string::npos, refused);
+}
+
 TEST_CASE("a recorded pattern means dense maps, and rotated queries that are recorded anyway are counted once") {
   CHECK(plan_capture({.maps = MapStorage::none, .sites = {SiteKind::pattern}}, gpt2, 8, 8).maps == MapStorage::dense);
   const CaptureSpec maps{.maps = MapStorage::factored};

@@ -94,7 +94,7 @@ float MapCells::highest() const {
 
 MapCells map_cells(const AttentionMap& map, Index max_cells) {
   const bool pools = std::max(map.n_query(), map.n_key()) > max_cells;
-  if (pools && map.is_factored() && map.n_query() * map.n_key() > weights_worth_computing)
+  if (pools && !map.is_dense() && map.n_query() * map.n_key() > weights_worth_computing)
     return overview_cells(map, max_cells);
   return map_cells(map, whole(map), max_cells);
 }
