@@ -82,7 +82,8 @@ LineChart added_chart(const ResidualStream& stream, bool cosine, const Style& st
   ChartSeries lines[] = {{said("attention"), style.theme.query, {}, {}},
                          {"MLP", style.theme.value, {}, {}},
                          {said("the layer's own input"), style.theme.key, {}, {}},
-                         {said("scale of all"), style.theme.muted, {}, {}}};  // as ResidualStream::Part::Kind
+                         {said("scale of all"), style.theme.muted, {}, {}},
+                         {said("convolution"), style.theme.key, {}, {}}};  // as ResidualStream::Part::Kind
   for (std::size_t p = 0; p < stream.parts.size(); ++p) {
     const ResidualStream::Part& part = stream.parts[p];
     ChartSeries& line = nth(lines, part.kind);

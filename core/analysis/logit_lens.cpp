@@ -72,9 +72,10 @@ std::vector<LogitLens::Stage> residual_stages(const ModelDims& dims) {
     if (mlp && dims.has_mid()) stages.push_back({{SiteKind::resid_mid, layer}, fmt::format("{} {}", layer, mixer)});
     // The last of these leaves the block.
     std::vector<std::pair<SiteKind, const char*>> ends;
-    if (dims.d_layer > 0) ends.emplace_back(SiteKind::resid_late, last);
-    if (dims.stream_scales) ends.emplace_back(SiteKind::resid_unscaled, dims.d_layer > 0 ? "input" : last);
-    ends.emplace_back(SiteKind::resid_post, dims.stream_scales ? "scale" : dims.d_layer > 0 ? "input" : last);
+    const char* const behind = dims.d_layer > 0 ? "input" : dims.adds_behind(layer) ? "convolution" : last;
+    if (dims.adds_behind(layer)) ends.emplace_back(SiteKind::resid_late, last);
+    if (dims.stream_scales) ends.emplace_back(SiteKind::resid_unscaled, behind);
+    ends.emplace_back(SiteKind::resid_post, dims.stream_scales ? "scale" : behind);
     for (const auto& [site, part] : ends) stages.push_back({{site, layer}, fmt::format("{} {}", layer, part)});
   }
   return stages;

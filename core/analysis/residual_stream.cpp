@@ -22,8 +22,8 @@ Site written(ResidualStream::Part::Kind kind, int layer) {
   using Kind = ResidualStream::Part::Kind;
   return {kind == Kind::attention ? SiteKind::attn_out
           : kind == Kind::mlp     ? SiteKind::mlp_out
-          : kind == Kind::input   ? SiteKind::layer_out
-                                  : SiteKind::resid_post,
+          : kind == Kind::scale   ? SiteKind::resid_post
+                                  : SiteKind::layer_out,
           layer};
 }
 
@@ -73,7 +73,8 @@ std::set<SiteKind> residual_stream_sites(const Model& model) {
   std::set<SiteKind> sites = logit_lens_sites(model);
   sites.insert(SiteKind::attn_out);
   if (model.config().dims.d_mlp > 0) sites.insert(SiteKind::mlp_out);
-  if (model.config().dims.d_layer > 0) sites.insert(SiteKind::layer_out);
+  if (const ModelDims& dims = model.config().dims; dims.d_layer > 0 || dims.convolves_first)
+    sites.insert(SiteKind::layer_out);
   return sites;
 }
 
@@ -96,7 +97,8 @@ ResidualStream read_residual_stream(const Trace& trace) {
     const bool apart = dims.has_mid() || !dims.has_mlp(layer);
     add(Kind::attention, dims.attends(layer) ? "attn" : "mixer", apart ? ++stage : stage + 1);
     if (dims.has_mlp(layer)) add(Kind::mlp, "mlp", ++stage);
-    if (dims.d_layer > 0) add(Kind::input, "input", ++stage);
+    if (dims.adds_behind(layer))
+      dims.d_layer > 0 ? add(Kind::input, "input", ++stage) : add(Kind::convolution, "convolution", ++stage);
     if (dims.stream_scales) add(Kind::scale, "scale", ++stage);
   }
   out.added = Tensor::uninitialized({static_cast<Index>(out.parts.size()), n});

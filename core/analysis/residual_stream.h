@@ -25,8 +25,8 @@ double norm_of(std::span<const float> row);
 
 struct ResidualStream {
   struct Part {
-    enum class Kind { attention, mlp, input, scale };
-    std::string name;  ///< "0 attn", "0 mlp", "0 input", "0 scale"
+    enum class Kind { attention, mlp, input, scale, convolution };
+    std::string name;  ///< "0 attn", "0 mlp", "0 input", "0 scale", "0 convolution"
     int layer = 0;
     Kind kind = Kind::attention;
     Index stage = 0;  ///< where the stream holds it first; of a block whose parts read the same stream, of both

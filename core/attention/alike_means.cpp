@@ -91,7 +91,7 @@ class AlikeMeans {
   void rows(Index lane, Index leaf, Index from, Index to, const Tensor& products, Index top,
             std::vector<float>& reach) {
     const bool add = lane % of_head_ > 0;
-    const double a = static_cast<double>(in_.a.at(lane, 0));
+    const double a = std::max(static_cast<double>(in_.a.at(lane, 0)), -1e300);  // times no step: none, were it −∞
     const double* const sum = sums(lane);
     const float* const delta = delta_.data() + lane * n_;
     // What is left of a token at the leaf's beginning; of those before `seen` less than exp(−80).

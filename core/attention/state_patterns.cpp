@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <vector>
 
 #include "core/base/error.h"
@@ -12,9 +13,16 @@ namespace headscope {
 
 namespace {
 
+/// Whether a mean is as good as 0: what is left of a token that was forgotten, which lanes cut where they please, and
+/// by whose square nothing can be divided.
+bool forgotten(float mean) {
+  return std::abs(mean) < 1e-18f;
+}
+
 /// What α is multiplied by, or replaced by, in one cell.
 float changed(float alpha, float before, float now) {
-  return before == 0 ? now : now == before ? alpha : alpha * (now / before);
+  if (before != 0 && now == before) return alpha;
+  return forgotten(before) ? now : alpha * (now / before);
 }
 
 /// Numbers to which the running op adds its gradients: those of slots where nothing stands yet are cleared first.
@@ -79,8 +87,10 @@ LinearMixing::LinearMixing(const StateMixing& in)
       }) {
   assert(in.lengths.size() <= 1);
   if (in.a.dim(1) == 1)
-    means = [in](ThreadPool* pool, Index heads, Index head, KeyRange rows, const std::stop_token& stop,
-                 const Tensor& out) { means_of_alike(pool, up_to(in, rows.end), heads, head, rows.begin, stop, out); };
+    head_means = [in](ThreadPool* pool, Index heads, Index head, KeyRange rows, const std::stop_token& stop,
+                      const Tensor& out) {
+      means_of_alike(pool, up_to(in, rows.end), heads, head, rows.begin, stop, out);
+    };
 }
 
 LinearMixing::LinearMixing(const GatedDelta& in)
@@ -129,8 +139,8 @@ void write_mean(const LinearMixing& in, Index heads, Index head, KeyRange rows, 
 Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, KeyRange rows,
                      const std::stop_token& stop) {
   Tensor out = backend.empty({heads, rows.size(), rows.end});
-  if (in.means)
-    in.means(&backend.pool(), heads, 0, rows, stop, out);
+  if (in.head_means)
+    in.head_means(&backend.pool(), heads, 0, rows, stop, out);
   else
     backend.pool().parallel(static_cast<int>(heads), [&](int head, int) {
       Tensor own = out.select(0, head);
@@ -142,8 +152,8 @@ Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, KeyR
 
 Tensor mean_pattern(const LinearMixing& in, Index heads, Index head, KeyRange rows, const std::stop_token& stop) {
   Tensor out = Tensor::uninitialized({1, rows.size(), rows.end}), own = out.select(0, 0);
-  if (in.means)
-    in.means(nullptr, heads, head, rows, stop, out);
+  if (in.head_means)
+    in.head_means(nullptr, heads, head, rows, stop, out);
   else
     write_mean(in, heads, head, rows, stop, own);
   if (stop.stop_requested()) throw Cancelled();
@@ -199,7 +209,7 @@ Tensor with_pattern(Backend& backend, const LinearMixing& in, const Tensor& patt
         for (Index t = 0; t < n; ++t)
           for (Index s = 0; s < n; ++s) {
             const float was = pattern.at(head, t, s);
-            into.ref(head, t, s) += dot(d_out, t, in.x, s, lane) * (was == 0 ? 1 : alpha.at(t, s) / was);
+            into.ref(head, t, s) += dot(d_out, t, in.x, s, lane) * (forgotten(was) ? 1 : alpha.at(t, s) / was);
           }
       }
     });
@@ -255,10 +265,10 @@ Tensor mixed_by(Backend& backend, const LinearMixing& in, const Tensor& pattern,
           for (Index p = 0; dx.defined() && p < width; ++p)
             dx.ref(s, lane, p) += changed(a, old, set) * seen.at(t, lane, p);
           const float d = dot(seen, t, in.x, s, lane);
-          if (d_now.defined()) d_now.ref(head, t, s) += d * (old == 0 ? 1 : a / old);
+          if (d_now.defined()) d_now.ref(head, t, s) += d * (forgotten(old) ? 1 : a / old);
           if (!d_alpha.defined()) continue;
           if (set == old) d_alpha.ref(t, lane, s) += d;  // the lane's own
-          if (set == old || old == 0) continue;
+          if (set == old || forgotten(old)) continue;
           d_alpha.ref(t, lane, s) += d * set / old;
           for (Index of = head * each; of < (head + 1) * each; ++of)  // by way of the mean that divides
             d_alpha.ref(t, of, s) -= d * a * set / (old * old) / static_cast<float>(each);

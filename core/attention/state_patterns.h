@@ -28,7 +28,7 @@ struct LinearMixing {
   /// rows.end). Shared among the pool's threads, which may be null. May be empty.
   std::function<void(ThreadPool* pool, Index heads, Index head, KeyRange rows, const std::stop_token& stop,
                      const Tensor& out)>
-      means;
+      head_means;
   /// α of all lanes, (n, lane, n), recorded.
   std::function<Tensor(Backend& backend, const std::stop_token& stop)> all;
 

@@ -58,7 +58,7 @@ class QuantizeStep final : public EditStep {
       for (float& value : out.mutable_values()) value = std::clamp(value, -most, most);
   }
   bool sees(Site site) const override {
-    if (!target().reaches_layer(site.layer)) return false;
+    if (site.layer < 0 || !target().reaches_layer(site.layer)) return false;
     const ModelConfig& config = pass().scene().model->config();
     for (int each = 0; each < weight_matrix_count; ++each)
       if (site.kind == input_site(config, static_cast<WeightMatrix>(each), site.layer)) return true;

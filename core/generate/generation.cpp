@@ -58,7 +58,8 @@ std::size_t cache_bytes(const ModelDims& dims, int tokens) {
     const auto state =
         none ? 0 : static_cast<std::size_t>(kind.dims.d_inner) * static_cast<std::size_t>(kind.dims.d_state);
     numbers += static_cast<std::size_t>(kind.layers) *
-               (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(kind.dims).numbers) + state);
+               (static_cast<std::size_t>(tokens) * static_cast<std::size_t>(kept_numbers(kind.dims).numbers) +
+                state * (KvCache::further_back(tokens) > 0 ? 2 : 1));
   }
   return sizeof(float) * numbers;
 }

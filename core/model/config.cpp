@@ -182,7 +182,8 @@ std::optional<std::pair<int, int>> ConfigReader::one_or_two(const std::string& k
 }
 
 std::vector<double> ConfigReader::numbers(const std::string& key, double low, double high) const {
-  const std::string expected = "a list of numbers in " + show(low) + "…" + show(high);
+  const std::string expected = std::isfinite(high) ? "a list of numbers in " + show(low) + "…" + show(high)
+                                                   : "a list of numbers of at least " + show(low);
   if (!has(key)) throw error(key, expected, "nothing");
   const Json& list = data_->json.at(key);
   if (!list.is_array()) throw error(key, expected, show(list));

@@ -108,7 +108,8 @@ class KvCache {
   State state(int layer) const;
   /// `state`, that nobody writes to, is the one behind so many tokens. Beside it one further back stays.
   void keep_state(int layer, Tensor state, int tokens);
-  /// Behind how many of so many tokens that one is best, so that a few may be taken back.
+  /// Behind how many of so many tokens that one is best: a word or two may be taken back, and no more than sixteen
+  /// tokens are mixed again.
   static int further_back(int tokens) { return tokens > 0 ? (tokens - 1) / 16 * 16 : 0; }
 
  private:

@@ -151,8 +151,10 @@ class Model::Pass {
                                                : read;
     Tensor post = b_.add(mid, mlp(layer, l, mlp_in, read), later_);
     if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
-    if (layer == 0 && c_.convolution)
+    if (layer == 0 && c_.convolution) {
+      post = tap({SiteKind::resid_late, layer}, post);
       post = norm(m_.convolution_norm, b_.add(post, tap({SiteKind::layer_out, layer}, beside_first(pre)), later_));
+    }
     return leaving(layer, l, post);
   }
 

@@ -45,8 +45,8 @@ struct StateSpaceOutput {
 
 /// Sites mixer_* , pattern and z go through `tap` (may be null). It is asked for each head's rule, too: keys that it
 /// hides weigh 0. A pattern that it changes is what the head does then: α of each lane of the head times new ÷ old, or
-/// new where old is 0. Throws Cancelled; Error for a rule that wants more of a head than which earlier tokens count,
-/// since no softmax of scores is here, and when a tap returns another shape.
+/// new where old is as good as 0. Throws Cancelled; Error for a rule that wants more of a head than which earlier
+/// tokens count, since no softmax of scores is here, and when a tap returns another shape.
 StateSpaceOutput state_space(const StateSpaceInput& input, Backend& backend, Tap* tap, const std::stop_token& stop);
 
 }  // namespace headscope

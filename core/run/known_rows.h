@@ -26,7 +26,8 @@ struct TextCache {
   std::map<int, GrowingRows> residuals = {};
   std::map<Site, GrowingRows> sites = {};  ///< those that were recorded
 };
-/// Whether the keys, values and queries of a text of so many tokens, with room for some more, take no more than that.
+/// Whether the keys, values and queries, and of layers with states what they keep, of a text of so many tokens, with
+/// room for some more, take no more than that.
 bool can_hold(const ModelConfig& config, int tokens, std::size_t most_bytes);
 /// Of a text of so many tokens, with room for some more; null where it would take more than `most_bytes`.
 std::shared_ptr<TextCache> cache_for(const ModelConfig& config, int tokens, std::size_t most_bytes);

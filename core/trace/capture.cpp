@@ -135,8 +135,9 @@ std::string summarize(const CapturePlan& plan, const Costs& costs, std::size_t m
 
 bool has_site(const ModelDims& dims, Site site) {
   if (site.layer < 0) return true;
-  if (of_layer_input(site.kind) && dims.d_layer == 0) return false;
-  if (site.kind == SiteKind::layer_out && !dims.adds_behind(site.layer)) return false;
+  if (site.kind == SiteKind::layer_input && dims.d_layer == 0) return false;
+  if ((site.kind == SiteKind::resid_late || site.kind == SiteKind::layer_out) && !dims.adds_behind(site.layer))
+    return false;
   if (site.kind == SiteKind::resid_unscaled && !dims.stream_scales) return false;
   if (of_mlp(site.kind) && !dims.has_mlp(site.layer)) return false;
   if (!dims.normed_behind.empty()) {

@@ -2,6 +2,7 @@
 // What a model is made of, as a trace remembers it: extents, name, number of parameters.
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -73,6 +74,7 @@ struct ModelDims {
   }
 
   Mixer mixer(int layer) const {
+    assert(layer >= 0);
     if (!mixers.empty()) return mixers[static_cast<std::size_t>(layer)];
     return d_inner > 0 ? Mixer::state_space : Mixer::attention;
   }

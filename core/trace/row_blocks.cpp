@@ -16,7 +16,7 @@ constexpr Index block_rows = 16;
 
 std::size_t RowBlocks::bytes() const {
   std::size_t total = 0;
-  for (const Block& block : blocks_) total += block.rows.bytes();
+  for (const Block& block : blocks_) total += static_cast<std::size_t>(block.held) * sizeof(float);
   return total;
 }
 
@@ -66,11 +66,12 @@ RowBlocks RowBlocks::with(Index known, const Tensor& fresh) const {
   for (const Block& block : blocks_) {
     const Index rows = std::min(copied, block.first + block.rows.dim(0)) - block.first;
     if (rows <= 0) break;
-    if (2 * rows < block.held) {
+    const Index own = std::min(block.rows.dim(1), width);
+    if (2 * rows * own < block.held) {
       copied = block.first;
       break;
     }
-    out.push(block.rows.slice(0, 0, rows).slice(1, 0, std::min(block.rows.dim(1), width)), block.held);
+    out.push(block.rows.slice(0, 0, rows).slice(1, 0, own), block.held);
   }
   Tensor last = fresh;
   if (copied < known) {
@@ -79,7 +80,7 @@ RowBlocks RowBlocks::with(Index known, const Tensor& fresh) const {
     const RowBlocks behind(fresh);
     for (Index i = 0; i < fresh.dim(0); ++i) behind.row(i, {0, out.columns_}, &last.ref(known - copied + i, 0));
   }
-  out.push(last, last.dim(0));
+  out.push(last, last.size());
   return out;
 }
 

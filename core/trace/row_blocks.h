@@ -12,12 +12,12 @@ namespace headscope {
 class RowBlocks {
  public:
   RowBlocks() = default;
-  explicit RowBlocks(const Tensor& whole) : columns_(whole.dim(1)) { push(whole, whole.dim(0)); }
+  explicit RowBlocks(const Tensor& whole) : columns_(whole.dim(1)) { push(whole, whole.size()); }
 
   bool defined() const { return !blocks_.empty(); }
   Index rows() const { return defined() ? blocks_.back().first + blocks_.back().rows.dim(0) : 0; }
   Index columns() const { return columns_; }
-  std::size_t bytes() const;
+  std::size_t bytes() const;  ///< of the memory that its blocks hold
   /// Whether `values` is a view of one of these.
   bool holds(const Tensor& values) const;
 
@@ -33,14 +33,15 @@ class RowBlocks {
   Tensor view(KeyRange rows) const;
 
   /// The first `known` rows, shared, and `fresh` (rows, columns of the new matrix) behind them. What would be many
-  /// small blocks is copied into one; so are few rows of a large block, which need not stay in memory for their sake.
+  /// small blocks is copied into one; so is a small part of a large block, which need not stay in memory for their
+  /// sake.
   RowBlocks with(Index known, const Tensor& fresh) const;
 
  private:
   struct Block {
     Index first = 0;
     Tensor rows;
-    Index held = 0;  ///< rows that its memory has: as many, or more where it is a view of the first of them
+    Index held = 0;  ///< numbers that its memory has: as many, or more where it is a view of some of them
   };
   const Block& of(Index row) const;
   void push(Tensor rows, Index held);

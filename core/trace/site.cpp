@@ -94,7 +94,7 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::mlp_out, "blocks.{i}.hook_mlp_out", "(query, d_model)", true,
      to_say("what the MLP adds to the residual stream")},
     {SiteKind::resid_late, "blocks.{i}.hook_resid_late", "(query, d_model)", true,
-     to_say("residual stream behind the MLP, to which the layer's own input adds")},
+     to_say("residual stream behind the MLP, to which the layer's own input, or a convolution, adds")},
     {SiteKind::layer_input, "blocks.{i}.hook_layer_input", "(query, d_layer)", true,
      to_say("what this layer gets of the token by itself, from a table and from the embedding")},
     {SiteKind::layer_out, "blocks.{i}.hook_layer_out", "(query, d_model)", true,

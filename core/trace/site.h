@@ -51,9 +51,9 @@ enum class SiteKind {
   mlp_post,        // after the activation (and gate)
   mlp_unnormed,    // what the MLP puts out, where a norm stands behind it
   mlp_out,
-  resid_late,        // residual stream that the layer's own input adds to (only where layers have one)
+  resid_late,        // residual stream that layer_out is added to (only where there is one)
   layer_input,       // what this layer gets of the token by itself (only where layers do)
-  layer_out,         // what that adds to the residual stream, behind the MLP
+  layer_out,         // what that, or a convolution of what enters layer 0, adds to the stream behind the MLP
   resid_unscaled,    // residual stream before the layer's learned number multiplies it (only where there is one)
   resid_post,        // residual stream leaving the block
   final_normalized,  // what the unembedding reads: output of the last norm, or of the layer behind it
@@ -79,11 +79,6 @@ constexpr bool of_attention(SiteKind kind) {
 constexpr bool of_mlp(SiteKind kind) {
   return kind >= SiteKind::resid_mid && kind <= SiteKind::mlp_out;
 }
-/// Of what a layer gets of each token by itself.
-constexpr bool of_layer_input(SiteKind kind) {
-  return kind == SiteKind::resid_late || kind == SiteKind::layer_input;
-}
-
 struct SiteInfo {
   SiteKind kind;
   std::string_view pattern;  ///< "blocks.{i}.attn.hook_q", "hook_embed", …

@@ -55,6 +55,37 @@ TEST_CASE("norms of successive stages obey the law of cosines, on every model") 
   }
 }
 
+TEST_CASE(
+    "a convolution of what enters the first layer is a part of its own, between the MLP and the norm behind both") {
+  using Kind = ResidualStream::Part::Kind;
+  const ReadSubject s("families/deberta_v2-convolution");
+  const ResidualStream r = read_residual_stream(*s.trace);
+  const int layers = s.dims().layers;
+  REQUIRE(r.parts.size() == static_cast<std::size_t>(2 * layers + 1));
+  REQUIRE(r.stages.size() == r.parts.size() + 1);
+  CHECK(r.stages[2].name == "0 mlp");
+  CHECK(r.stages[2].site == Site{SiteKind::resid_late, 0});
+  CHECK(r.stages[3].name == "0 convolution");
+  CHECK(r.stages[3].site == Site{SiteKind::resid_post, 0});
+  CHECK(r.stages[4].name == "1 attn");
+  CHECK(r.parts[2].name == "0 convolution");
+  CHECK(r.parts[2].kind == Kind::convolution);
+  CHECK(r.parts[3].kind == Kind::attention);
+  CHECK_FALSE(s.trace->sites.contains({SiteKind::resid_late, 1}));
+  CHECK_FALSE(s.trace->sites.contains({SiteKind::layer_input, 0}));
+  const Tensor &late = s.site(SiteKind::resid_late, 0), &out = s.site(SiteKind::layer_out, 0);
+  for (Index i = 0; i < late.dim(0); ++i) {
+    double product = 0, x = 0, f = 0;
+    for (Index d = 0; d < late.dim(1); ++d) {
+      const double a = static_cast<double>(late.at(i, d)), b = static_cast<double>(out.at(i, d));
+      product += a * b, x += a * a, f += b * b;
+    }
+    CHECK(static_cast<double>(r.norm.at(2, i)) == doctest::Approx(std::sqrt(x)).epsilon(1e-5));
+    CHECK(static_cast<double>(r.added.at(2, i)) == doctest::Approx(std::sqrt(f)).epsilon(1e-5));
+    CHECK(static_cast<double>(r.cosine.at(2, i)) == doctest::Approx(product / std::sqrt(x * f)).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("a layer's own input and the scale of the stream are parts: all of them sum to the stream") {
   using Kind = ResidualStream::Part::Kind;
   for (const bool inputs : {true, false}) {

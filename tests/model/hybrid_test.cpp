@@ -238,6 +238,9 @@ TEST_CASE("hybrid: a cache that was cut back anywhere gives the logits of a pass
 TEST_CASE("hybrid: what a cache takes is the sum of its layers, each by its kind") {
   Subject s("granitemoehybrid");  // 2 layers with 36 channels, 6 lanes, 2 groups of 5 states; 2 with one key head of 6
   CHECK(cache_bytes(s.dims(), 0) == 4 * 2 * (36 * 5));
+  // From the seventeenth token on a second state is kept, behind the sixteenth.
+  CHECK(cache_bytes(s.dims(), 17) - cache_bytes(s.dims(), 16) ==
+        cache_bytes(s.dims(), 3) - cache_bytes(s.dims(), 2) + 4 * 2 * (36 * 5));
   CHECK(cache_bytes(s.dims(), 3) == 4 * (2 * (36 * 5 + 3 * ((36 + 20) + 36 + 6 + 10)) + 2 * 3 * 2 * 6));
   CHECK(needed_numbers(s.loaded.model->config()).numbers == 2 * 6);
   CHECK(panel_bytes(s.dims(), 64) == 2 * 64 * 6 * 4);

@@ -61,12 +61,14 @@ TEST_CASE("a map that grows word by word shares what stands, and holds no memory
   const std::size_t before = grown.bytes();
   CHECK(before == 4u * 1000 * 1000);
   for (Index n = 1001; n <= 1100; ++n) grown = grown.with(n - 1, triangle(1, n - 1));
-  // 992 rows as they were, a block for each 16 behind them, as wide as the map was then.
-  std::size_t numbers = 992 * 1000 + 12 * 1100;
+  // The rows as they were, of which 992 are looked at, a block for each 16 behind them, as wide as the map was then.
+  std::size_t numbers = 1000 * 1000 + 12 * 1100;
   for (std::size_t end = 1008; end <= 1088; end += 16) numbers += 16 * end;
   CHECK(grown.bytes() == 4 * numbers);
   const RowBlocks few = grown.with(300, triangle(1, 300));
   CHECK(few.bytes() == 4u * 301 * 301);
+  const RowBlocks half = grown.with(520, triangle(1, 520));  // a quarter of the numbers that the first block has
+  CHECK(half.bytes() == 4u * 521 * 521);
   CHECK_FALSE(few.holds(grown.view({0, 1})));
 }
 

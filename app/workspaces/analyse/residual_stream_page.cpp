@@ -112,7 +112,7 @@ class ResidualPage final : public ReadingPage {
     const Index row = pinned_row(c, *answer->source.trace);
     const double width = std::floor(c.room()), room = room_below(c), half = std::floor((width - 16) / 2);
     const bool more = std::ranges::any_of(answer->result.parts, [](const ResidualStream::Part& part) {
-      return part.kind == PartKind::input || part.kind == PartKind::scale;
+      return part.kind != PartKind::attention && part.kind != PartKind::mlp;
     });
     section(c.ui, said("LENGTH OF THE STREAM"),
             more ? said("after the embedding and every part of every block")

@@ -84,7 +84,7 @@ void falcon_h1_states(ConfigMap& keys, ModelConfig& c) {
 
 void falcon_h1_keys(ConfigMap& keys, ModelConfig& c) {
   if (!keys.reading()) c.dims.layers /= 2;
-  keys.extents(c, {});
+  keys.extents(c, {.usual_kv_heads = 8});
   c.paired = true;
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 10000);

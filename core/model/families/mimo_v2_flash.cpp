@@ -2,6 +2,8 @@
 // many key heads and a learned sink in every softmax; values narrower than keys, and scaled; a third of every head
 // rotated; experts chosen by sigmoids behind the first layer.
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +42,9 @@ void mimo_v2_flash_keys(ConfigMap& keys, ModelConfig& c) {
   }
   std::optional<std::vector<int>> pattern;  // as published
   if (keys.reading()) pattern = keys.json().integers("hybrid_layer_pattern", 0, 1);
-  if (pattern && static_cast<int>(pattern->size()) != d.layers) pattern.reset();
+  if (pattern && static_cast<int>(pattern->size()) != d.layers)
+    throw keys.json().error("hybrid_layer_pattern", fmt::format("a number for each of {} layers", d.layers),
+                            std::to_string(pattern->size()));
   keys.layer_types(c, window,
                    [&](int layer) { return pattern ? nth(*pattern, layer) == 1 : layer > 0 && (layer + 1) % 6 != 0; });
   if (keys.reading()) {
