@@ -70,7 +70,8 @@ TEST_CASE("lens, stream and path follow the streams that a family has") {
     const LogitLens lens = logit_lens(s.model(), s.ctx(), *s.trace, {}, 3);
     const auto layers = static_cast<std::size_t>(c.dims.layers);
     const auto bare = static_cast<std::size_t>(std::ranges::count(c.dims.bare, true));
-    const std::size_t further = layers * ((c.dims.d_layer > 0 ? 1 : 0) + (c.dims.stream_scales ? 1 : 0));
+    const std::size_t further =
+        layers * ((c.dims.d_layer > 0 ? 1 : 0) + (c.dims.stream_scales ? 1 : 0)) + (c.dims.convolves_first ? 1 : 0);
     CHECK(lens.stages.size() == 1 + (c.dims.has_mid() ? 2 : 1) * layers - bare + further);
     const Index last = static_cast<Index>(s.trace->tokens.size()) - 1;
     const std::size_t at = (lens.stages.size() - 1) * s.trace->tokens.size() + static_cast<std::size_t>(last);
