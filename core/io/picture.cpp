@@ -21,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/io/exif.h"
+#include "core/io/jpeg_tables.h"
 #include "core/io/shapes.h"
 
 namespace headscope {
@@ -59,6 +60,10 @@ Picture decode_picture(const std::string& bytes, const std::string& where) {
                  fmt::format("another file, or a broken one ({})", reason ? reason : "?"));
   };
   check_png_extent(bytes, where);
+  constexpr int room = 256;  // of the decoder, which does not look
+  if (const int codes = most_huffman_codes(bytes); codes > room)
+    throw Error(where, fmt::format("a JPEG with at most {} codes in a Huffman table", room), fmt::format("{}", codes),
+                "the file is damaged");
   if (!stbi_info_from_memory(data, size, &width, &height, &stored)) throw broken();
   check_extent(width, height, where);
   const std::unique_ptr<stbi_uc, void (*)(void*)> rgba(

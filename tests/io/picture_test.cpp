@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/io/exif.h"
+#include "core/io/jpeg_tables.h"
 #include "core/io/picture.h"
 #include "core/io/safetensors.h"
 #include "tests/support/paths.h"
@@ -90,6 +91,24 @@ TEST_CASE("what is no picture, is broken or is huge gets one clear error") {
     } catch (const Error&) {
     }
   }
+  // A Huffman table of more codes than there are: the decoder would write them past its end.
+  CHECK(most_huffman_codes(jpeg) > 0);
+  CHECK(most_huffman_codes(jpeg) <= 256);
+  CHECK(most_huffman_codes(good) == 0);
+  const std::size_t table = jpeg.find("\xFF\xC4");
+  REQUIRE(table != std::string::npos);
+  std::string many = jpeg;
+  for (std::size_t i = 0; i < 16; ++i) many[table + 5 + i] = '\xFF';
+  CHECK(most_huffman_codes(many) == 16 * 255);
+  CHECK_THROWS_WITH_AS(decode_picture(many, "many.jpg"), doctest::Contains("found 4080"), Error);
+  // Behind a scan's data, and behind bytes that are in no segment; within one it is no marker.
+  const std::string soi = "\xFF\xD8", dht = std::string("\xFF\xC4\x00\x04", 4) + '\0' + std::string(16, '\x20'),
+                    scan = std::string("\xFF\xDA\x00\x02 data \xFF\x00 \xFF\xD3 more", 22);
+  CHECK(most_huffman_codes(soi + dht) == 512);
+  CHECK(most_huffman_codes(soi + scan + dht) == 512);
+  CHECK(most_huffman_codes(soi + "??" + dht) == 512);
+  CHECK(most_huffman_codes(soi + std::string("\xFF\xE1\x00\x20", 4) + dht + std::string(30, ' ')) == 0);
+  CHECK(most_huffman_codes(soi + std::string("\xFF\xD9", 2) + dht) == 0);
   // A PNG that says it is 60,000 × 60,000 pixels: its size is refused before memory is asked for.
   std::string huge = good;
   for (const std::size_t at : {16U, 20U}) huge.replace(at, 4, std::string("\x00\x00\xEA\x60", 4));
