@@ -21,7 +21,7 @@ class PassMemory {
  public:
   /// Keeps no residual streams that take more than this together (one per layer: 38 MB for 1,024 tokens of a GPT-2
   /// with 124 million parameters), and no cache that does (141 MB with its room for more; a Mamba of 130 million with
-  /// as many, 583).
+  /// as many, 587).
   explicit PassMemory(std::size_t most_bytes = std::size_t{512} << 20) : most_bytes_(most_bytes) {}
   /// A copy has no cache of its own: the next pass of either would write to it.
   PassMemory(const PassMemory& other)

@@ -78,6 +78,7 @@ class AttentionMap {
   static AttentionMap factored(Place place, Tensor q, Tensor k, float scale, std::shared_ptr<const AttentionRule> rule,
                                std::shared_ptr<const HeadStats> stats);
 
+  /// Of a whole text: as many queries as `cells` has rows, and keys as it has columns.
   static AttentionMap computed(Place place, std::shared_ptr<const ComputedCells> cells,
                                std::shared_ptr<const AttentionRule> rule, std::shared_ptr<const HeadStats> stats);
 
