@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
+#include "core/base/user_folders.h"
 #include "core/io/gguf.h"
 #include "core/io/json_view.h"
 #include "core/io/llama2c.h"
@@ -231,7 +232,7 @@ std::vector<fs::path> hugging_face_homes() {
   std::vector<fs::path> homes;
   add_place(homes, "HF_HOME", "");
   add_place(homes, "XDG_CACHE_HOME", "huggingface");
-  add_place(homes, "HOME", ".cache/huggingface");
+  if (const fs::path home = home_folder(); !home.empty()) homes.push_back(home / ".cache/huggingface");
   return homes;
 }
 

@@ -5,77 +5,42 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <memory>
 #include <utility>
-
-// One header, compiled here alone: no writer, no file access of its own, no format but these two.
-#define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_STATIC
-#define STBI_NO_STDIO
-#define STBI_ONLY_JPEG
-#define STBI_ONLY_PNG
-#define STBI_MAX_DIMENSIONS (1 << 16)
-#include <stb/stb_image.h>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/nth.h"
 #include "core/io/exif.h"
-#include "core/io/jpeg_tables.h"
+#include "core/io/picture_decoders.h"
 #include "core/io/shapes.h"
 
 namespace headscope {
 
 namespace {
-constexpr std::size_t most_bytes = std::size_t{256} << 20;
-constexpr std::int64_t most_pixels = std::int64_t{1} << 26;
+constexpr std::size_t most_picture_bytes = std::size_t{256} << 20;
+constexpr std::int64_t most_picture_pixels = std::int64_t{1} << 26;
 constexpr int channels = 3;
-
-void check_extent(std::int64_t width, std::int64_t height, const std::string& where) {
-  if (width * height > most_pixels)
-    throw Error(where, fmt::format("at most {} pixels", most_pixels), fmt::format("{} × {}", width, height),
-                "make it smaller: a vision model reads a few hundred pixels each way");
-}
-
-/// Of a PNG too large for the decoder, which then says that it is none.
-void check_png_extent(const std::string& bytes, const std::string& where) {
-  constexpr std::size_t header = 24;
-  if (bytes.size() < header || !bytes.starts_with("\x89PNG")) return;
-  const auto number = [&](std::size_t at) {
-    std::int64_t value = 0;
-    for (std::size_t i = at; i < at + 4; ++i) value = value * 256 + static_cast<unsigned char>(bytes[i]);
-    return value;
-  };
-  check_extent(number(16), number(20), where);
-}
 }  // namespace
 
 Picture decode_picture(const std::string& bytes, const std::string& where) {
-  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
-  const int size = static_cast<int>(std::min(bytes.size(), most_bytes));
-  int width = 0, height = 0, stored = 0;
-  const auto broken = [&] {
-    const char* reason = stbi_failure_reason();
-    return Error(where, "a picture: PNG or JPEG",
-                 fmt::format("another file, or a broken one ({})", reason ? reason : "?"));
+  const auto check = [&](std::int64_t width, std::int64_t height) {
+    if (width * height > most_picture_pixels)
+      throw Error(where, fmt::format("at most {} pixels", most_picture_pixels), fmt::format("{} × {}", width, height),
+                  "make it smaller: a vision model reads a few hundred pixels each way");
   };
-  check_png_extent(bytes, where);
-  constexpr int room = 256;  // of the decoder, which does not look
-  if (const int codes = most_huffman_codes(bytes); codes > room)
-    throw Error(where, fmt::format("a JPEG with at most {} codes in a Huffman table", room), fmt::format("{}", codes),
-                "the file is damaged");
-  if (!stbi_info_from_memory(data, size, &width, &height, &stored)) throw broken();
-  check_extent(width, height, where);
-  const std::unique_ptr<stbi_uc, void (*)(void*)> rgba(
-      stbi_load_from_memory(data, size, &width, &height, &stored, channels + 1), &stbi_image_free);
-  if (!rgba) throw broken();
-  Picture out{height, width,
-              std::vector<std::uint8_t>(static_cast<std::size_t>(channels) * static_cast<std::size_t>(width) *
-                                        static_cast<std::size_t>(height))};
-  for (std::size_t i = 0; i < out.rgb.size(); ++i) {
-    const stbi_uc* pixel = rgba.get() + i / channels * (channels + 1);
-    const int level = pixel[i % channels], alpha = pixel[channels];
-    out.rgb[i] = static_cast<std::uint8_t>((level * alpha + 255 * (255 - alpha) + 127) / 255);
+  if (!is_png(bytes) && !is_jpeg(bytes))
+    throw Error(where, "a picture: PNG or JPEG", bytes.empty() ? "an empty file" : "another file");
+  DecodedPicture decoded = is_png(bytes) ? decode_png(bytes, where, check) : decode_jpeg(bytes, where, check);
+  Picture out{decoded.height, decoded.width, {}};
+  if (decoded.channels == channels) {
+    out.rgb = std::move(decoded.samples);
+  } else {
+    out.rgb.reserve(decoded.samples.size() / 4 * channels);
+    for (std::size_t i = 0; i < decoded.samples.size(); i += 4)
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        const int level = decoded.samples[i + channel], alpha = decoded.samples[i + 3];
+        out.rgb.push_back(static_cast<std::uint8_t>((level * alpha + 255 * (255 - alpha) + 127) / 255));
+      }
   }
   const int orientation = exif_orientation(bytes);
   return orientation == 1 ? out : oriented(out, orientation);
@@ -101,7 +66,7 @@ Picture waves() {
 Picture read_picture(const std::filesystem::path& path) {
   if (path == built_in_picture) return waves();
   if (auto shapes = shapes_named(path.string())) return std::move(shapes->picture);
-  return decode_picture(read_file(path, most_bytes), path.string());
+  return decode_picture(read_file(path, most_picture_bytes), path.string());
 }
 
 bool may_be_picture(const std::filesystem::path& path) {

@@ -10,8 +10,10 @@ purpose: grids of 3 × 3 and of 3 × 4, two classes and five, a head width that 
 
 import json
 import pathlib
+import struct
 import sys
 import tempfile
+import zlib
 
 import numpy as np
 import safetensors.numpy
@@ -158,12 +160,28 @@ def make(name):
     print(name, sum(file.stat().st_size for file in folder.iterdir()), "bytes")
 
 
+def interlaced(rgb):
+    """A PNG whose rows come in Adam7's seven passes, which Pillow reads and does not write."""
+    part = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    height, width = rgb.shape[:2]
+    passes = ((0, 8, 0, 8), (0, 8, 4, 8), (4, 8, 0, 4), (0, 4, 2, 4), (2, 4, 0, 2), (0, 2, 1, 2), (1, 2, 0, 1))
+    rows = b"".join(b"\0" + row.tobytes() for y, dy, x, dx in passes for row in rgb[y::dy, x::dx] if row.size)
+    return (b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1))
+            + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b""))
+
+
 def pictures():
     """The picture in many forms, what Pillow reads in each (what is transparent over white), and in other sizes."""
     HERE.mkdir(exist_ok=True)
     image = picture()
     image.save(HERE / "picture.png")
     image.save(HERE / "picture.jpg", quality=95, subsampling=0)
+    image.save(HERE / "halved.jpg", quality=75, subsampling=2)
+    image.save(HERE / "progressive.jpg", quality=75, subsampling=1, progressive=True)
+    image.convert("L").save(HERE / "grey.jpg", quality=75)
+    image.convert("CMYK").save(HERE / "inks.jpg", quality=75)
+    image.convert("1").save(HERE / "bits.png")
+    (HERE / "interlaced.png").write_bytes(interlaced(np.asarray(image)))
     image.convert("L").save(HERE / "grey.png")
     image.quantize(16).save(HERE / "palette.png")
     y, x = np.mgrid[0:29, 0:37]
@@ -173,7 +191,9 @@ def pictures():
     Image.fromarray((np.asarray(image.convert("L")).astype(np.uint16) * 256 + 77)).save(HERE / "grey16.png")
     i4 = lambda picture: np.asarray(picture.convert("RGB")).astype("<i4")
     white = Image.new("RGBA", image.size, "white")
-    known = {"picture.png": i4(image), "picture.jpg": i4(Image.open(HERE / "picture.jpg")), "grey.png": i4(image.convert("L")),
+    jpegs = ("picture.jpg", "halved.jpg", "progressive.jpg", "grey.jpg", "inks.jpg")
+    known = {"picture.png": i4(image), "bits.png": i4(image.convert("1")), "interlaced.png": i4(Image.open(HERE / "interlaced.png")),
+             **{name: i4(Image.open(HERE / name)) for name in jpegs}, "grey.png": i4(image.convert("L")),
              "palette.png": i4(Image.open(HERE / "palette.png")), "alpha.png": i4(Image.alpha_composite(white, clear)),
              "grey16.png": i4(image.convert("L"))}
     for name, how in (("nearest", 0), ("bilinear", 2), ("bicubic", 3)):
