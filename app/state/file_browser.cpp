@@ -1,10 +1,10 @@
 #include "app/state/file_browser.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <system_error>
 
 #include "app/assets.h"
+#include "core/base/user_folders.h"
 #include "core/base/words.h"
 #include "core/text/tokenizer.h"
 
@@ -153,7 +153,7 @@ std::vector<FileBrowser::Place> FileBrowser::places() {
     add(to_say("Examples"), examples->lexically_normal());
     add(to_say("Models"), (*examples / "../../models").lexically_normal());
   }
-  if (const char* home = std::getenv("HOME")) add(to_say("Home"), home);
+  add(to_say("Home"), home_folder());
   std::error_code ignored;
   add(to_say("Working folder"), fs::current_path(ignored));
   add(to_say("File system"), "/");

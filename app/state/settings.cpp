@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -38,10 +37,8 @@ void Settings::remember_model(const fs::path& folder) {
 }
 
 fs::path settings_file() {
-  if (const char* config = std::getenv("XDG_CONFIG_HOME"); config && *config == '/')
-    return fs::path(config) / "headscope/settings.json";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".config/headscope/settings.json";
-  return {};
+  const fs::path config = config_home();
+  return config.empty() ? config : config / "headscope/settings.json";
 }
 
 fs::path recovery_folder() {
@@ -50,12 +47,10 @@ fs::path recovery_folder() {
 }
 
 fs::path documents_folder() {
-  const char* home = std::getenv("HOME");
-  const fs::path own = home ? home : "";
+  const fs::path own = home_folder();
   std::error_code failed;
   const auto is_there = [&](const fs::path& folder) { return !folder.empty() && fs::is_directory(folder, failed); };
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const fs::path file = (config && *config == '/' ? fs::path(config) : own / ".config") / "user-dirs.dirs";
+  const fs::path file = config_home() / "user-dirs.dirs";
   if (fs::is_regular_file(file, failed)) {
     // Lines such as XDG_DOCUMENTS_DIR="$HOME/Dokumente"; nothing but $HOME/… and absolute paths is allowed in them.
     std::istringstream lines(read_file(file, size_limit));

@@ -273,7 +273,9 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
          settings.documents_folder);
   model_folders(ui, app);
   ImGui::Dummy({0, ui.px(4)});
-  if (const auto file = settings_file(); !file.empty()) remark(ui, say("Kept in {}", file.string()));
+  const auto file = settings_file();
+  remark(ui, file.empty() ? std::string(said("Not kept: neither HOME nor XDG_CONFIG_HOME names a folder"))
+                          : say("Kept in {}", file.string()));
   if (button(ui, to_say("Close")) || ImGui::IsKeyPressed(ImGuiKey_Escape)) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }

@@ -6,8 +6,15 @@
 
 namespace headscope {
 
+/// $HOME; where that is not set (a service, a container), what the system's list of users says, as a shell does. Empty
+/// where $HOME is, or where nothing names one.
+std::filesystem::path home_folder();
+
+/// $XDG_CONFIG_HOME, else ~/.config; empty when there is no home folder. What others keep there, too.
+std::filesystem::path config_home();
+
 /// What is worth keeping between starts and no setting: $XDG_STATE_HOME/headscope, else ~/.local/state/headscope; empty
-/// when neither variable is set.
+/// when there is no home folder either.
 std::filesystem::path state_folder();
 
 /// What a person made: $XDG_DATA_HOME/headscope, else ~/.local/share/headscope; empty likewise.

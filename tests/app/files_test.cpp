@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -262,7 +264,11 @@ TEST_CASE("the settings file lies where XDG says, else under the home folder") {
   CHECK(with("/c", "/h") == "/c/headscope/settings.json");
   CHECK(with("relative", "/h") == "/h/.config/headscope/settings.json");
   CHECK(with(nullptr, "/h") == "/h/.config/headscope/settings.json");
-  CHECK(with(nullptr, nullptr).empty());
+  CHECK(with(nullptr, "").empty());
+  // As a service has it: the home folder is the one that the system knows of.
+  const passwd* const user = getpwuid(getuid());
+  REQUIRE(user);
+  CHECK(with(nullptr, nullptr) == fs::path(user->pw_dir) / ".config/headscope/settings.json");
 }
 
 TEST_CASE("settings of a newer program are read as far as they are known, and stay as they are") {
