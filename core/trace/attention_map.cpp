@@ -162,13 +162,17 @@ AttentionMap AttentionMap::computed(Place place, std::shared_ptr<const ComputedC
   return map;
 }
 
+bool HeadStats::any_negative() const {
+  return std::ranges::any_of(min_weight, [](float weight) { return weight < 0; });
+}
+
 std::size_t AttentionMap::bytes() const {
   std::size_t total = weights_.bytes();
   if (!stats_) return total;
   const HeadStats& s = *stats_;
   total += bytes_of(s.log_sum_exp) + bytes_of(s.entropy) + bytes_of(s.entropy_without_first) + bytes_of(s.max_weight) +
-           bytes_of(s.max_key) + bytes_of(s.first) + bytes_of(s.duplicate) + bytes_of(s.induction) +
-           bytes_of(s.column_mass) + bytes_of(s.distance_mass);
+           bytes_of(s.min_weight) + bytes_of(s.max_key) + bytes_of(s.first) + bytes_of(s.duplicate) +
+           bytes_of(s.induction) + bytes_of(s.column_mass) + bytes_of(s.distance_mass);
   for (const auto& each : s.partial) total += bytes_of(each->column_mass) + bytes_of(each->distance_mass);
   // A small dense map may be its own overview: then the storage is one.
   const Tensor& overview_values = s.overview.values;

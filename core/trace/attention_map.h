@@ -48,6 +48,8 @@ struct HeadStats {
   std::vector<float>
       entropy_without_first;  ///< the same after key 0 is dropped and the row renormalised; NaN if nothing is left
   std::vector<float> max_weight;
+  std::vector<float> min_weight;  ///< 0 or, where a weight is below, the least; empty when the scores were seen, since
+                                  ///< no weight of a softmax is
   std::vector<std::int32_t> max_key;        ///< key of the largest weight (the first of equals); −1 for an empty row
   std::vector<float> first;                 ///< weight on key 0
   std::vector<float> duplicate, induction;  ///< weight on the row's TokenLinks; empty without links
@@ -57,6 +59,8 @@ struct HeadStats {
   Overview overview;
   std::vector<std::shared_ptr<const PartialSums>>
       partial;  ///< of the last whole tiles; empty unless they were asked for
+
+  bool any_negative() const;  ///< whether some weight is below 0
 };
 
 class AttentionMap {

@@ -64,6 +64,17 @@ float Maximum(const float* row, Index n) {
   return hn::GetLane(hn::MaxOfLanes(d, best));
 }
 
+float LeastBelowZero(const float* row, Index n) {
+  const D d;
+  V least = hn::Zero(d);
+  // NaN is below nothing.
+  const auto step = [&](V value) HWY_ATTR { least = hn::IfThenElse(hn::Lt(value, least), value, least); };
+  ForEach(
+      n, [&](Index k) HWY_ATTR { step(hn::LoadU(d, row + k)); },
+      [&](Index k, size_t count) HWY_ATTR { step(LoadPart(row + k, count, 0)); });
+  return hn::GetLane(hn::MinOfLanes(d, least));
+}
+
 SoftmaxSums Exponentiate(float* row, Index n, float max) {
   const D d;
   const V shift = hn::Set(d, max);
@@ -209,6 +220,7 @@ HWY_AFTER_NAMESPACE();
 namespace headscope::row_kernels {
 
 HWY_EXPORT(Maximum);
+HWY_EXPORT(LeastBelowZero);
 HWY_EXPORT(Exponentiate);
 HWY_EXPORT(Scale);
 HWY_EXPORT(ScaleAndAdd);
@@ -220,6 +232,10 @@ HWY_EXPORT(FindFirst);
 
 float maximum(const float* row, Index n) {
   return HWY_DYNAMIC_DISPATCH(Maximum)(row, n);
+}
+
+float least_below_zero(const float* row, Index n) {
+  return HWY_DYNAMIC_DISPATCH(LeastBelowZero)(row, n);
 }
 
 SoftmaxSums exponentiate(float* row, Index n, float max) {

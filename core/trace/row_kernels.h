@@ -14,6 +14,7 @@ struct SoftmaxSums {
 /// row[k] ← exp(row[k] − max); −infinity gives 0. `n` > 0 and at least one score is finite.
 SoftmaxSums exponentiate(float* row, Index n, float max);
 float maximum(const float* row, Index n);                  ///< −infinity for n = 0
+float least_below_zero(const float* row, Index n);         ///< 0 where none is
 Index find_first(const float* row, Index n, float value);  ///< −1 when absent
 void scale(float* row, Index n, float factor);             ///< row *= factor
 /// row *= factor; column += row; diagonal += row, element by element.

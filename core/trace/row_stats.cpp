@@ -44,7 +44,7 @@ HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, con
   assert(!links || links->duplicate.rows() >= offset + n_query);
   HeadStats& s = *stats_;
   const auto rows = at(n_query);
-  if (have_scores) s.log_sum_exp.resize(rows);
+  (have_scores ? s.log_sum_exp.resize(rows) : s.min_weight.resize(rows));
   s.entropy.resize(rows);
   s.entropy_without_first.resize(rows);
   s.max_weight.resize(rows);
@@ -81,6 +81,7 @@ void HeadStatsBuilder::take_over(const HeadStats& before, Index known) {
   copy(before.entropy, s.entropy);
   copy(before.entropy_without_first, s.entropy_without_first);
   copy(before.max_weight, s.max_weight);
+  copy(before.min_weight, s.min_weight);
   copy(before.max_key, s.max_key);
   copy(before.first, s.first);
   copy(before.duplicate, s.duplicate);
@@ -151,6 +152,7 @@ void HeadStatsBuilder::Tile::weights(Index query, std::span<float> row) {
   assert(s.log_sum_exp.empty() && n == builder_.n_key_);
   const float max = row_kernels::maximum(row.data(), n);
   s.max_weight[i] = max;
+  s.min_weight[i] = row_kernels::least_below_zero(row.data(), n);
   s.max_key[i] = max == 0.0f ? -1 : static_cast<std::int32_t>(row_kernels::find_first(row.data(), n, max));
   const row_kernels::EntropySums rest = row_kernels::entropy_sums(row.data(), n);
   const double first = row[0];

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/trace/map_pyramid.h"
 #include "tests/viz/sample.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/map_cells.h"
@@ -98,6 +99,29 @@ TEST_CASE("the scale follows from the kind of weights, and impossible wishes are
   CHECK_THROWS_AS(norm(a, MapKind::probability, {Scale::linear, 2, 1}), Error);
   CHECK_THROWS_AS(norm(a, MapKind::probability, {Scale::log, 0, 1}), Error);
   CHECK_THROWS_AS(norm(a, MapKind::probability, {Scale::linear, {}, std::nan("")}), Error);
+}
+
+TEST_CASE("colours of a map with signs have two ends, however its cells are pooled and whichever part is shown") {
+  Tensor weights = sample_weights(101, 101, 0, true, 3);
+  weights.ref(100, 50) = -1e-4f;  // beside larger ones, so that no bin shows it
+  AttentionMap::Place place;
+  place.kind = MapKind::effective;
+  const AttentionMap map = AttentionMap::dense(place, weights, causal_rule(), stats_of_weights(weights, nullptr));
+  CHECK(map.stats().any_negative());
+  CHECK(map.stats().min_weight[100] == -1e-4f);
+  CHECK(map.stats().min_weight[99] == 0);
+  MapPyramid pyramid(map);
+  for (const MapCells& cells :
+       {map_cells(map, 101), map_cells(map, 20), map_cells(map, {0, 30, 0, 30}, 30), overview_cells(map, 20),
+        map_cells(pyramid, {0, 101, 0, 101}, 20, [] { return true; })}) {
+    CHECK(is_signed(norm_for(std::span(&cells, 1), MapKind::effective, {})));
+    CHECK_THROWS_WITH_AS(norm_for(std::span(&cells, 1), MapKind::effective, {Scale::log, {}, {}}),
+                         doctest::Contains(cells.lowest() < 0 ? "-0.0001" : "some below 0"), Error);
+  }
+  CHECK(map_cells(map, 20).lowest() >= 0);
+  CHECK(pooling_note(map_cells(map, 20)) == "pooled by largest |weight| 101 × 101 → 17 × 17");
+  const AttentionMap attention = dense_map(0, 0, sample_weights(101, 101, 0, true, 3), causal_rule());
+  CHECK_FALSE(attention.stats().any_negative());
 }
 
 TEST_CASE("cells are whole pixels, square, and large enough to be named while that is possible") {

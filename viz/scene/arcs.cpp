@@ -101,8 +101,7 @@ Scene arcs_scene(const Trace& trace, const ArcsOptions& options, const Style& st
     throw Error("highlighted query", fmt::format("a position from {} to {}", offset, offset + map.n_query() - 1),
                 std::to_string(*options.query));
   const Threads threads = collect(map, options);
-  const bool negative =
-      std::any_of(threads.strongest.begin(), threads.strongest.end(), [](const Thread& t) { return t.weight < 0; });
+  const bool negative = map.stats().any_negative();
   const float largest = threads.strongest.empty() ? 1 : std::abs(threads.strongest.back().weight);
   const double high = map.place().kind == MapKind::effective || map.place().kind == MapKind::difference ? largest : 1;
 

@@ -133,7 +133,7 @@ Scene head_atlas_scene(const Trace& trace, const HeadAtlasOptions& options, cons
                       0},
                  "", ""});
   if (tiles) scene.series.push_back(std::move(numbers));
-  const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.lowest() < 0; });
+  const bool with_signs = std::ranges::any_of(cells, [](const MapCells& each) { return each.any_negative(); });
   scene.description = tiles ? options.values_title
                       : norms.size() > 1
                           ? say("attention maps, {}, one scale for all heads that attend and one for those of a state",

@@ -118,7 +118,12 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   const auto by_state = [&](std::size_t group) { return mixed && !dims.attends(static_cast<int>(group)); };
   const MapKind state_kind = options.kind == MapKind::difference ? options.kind : MapKind::effective;
   std::vector<MapCells> of_states, others;
-  for (std::size_t g = 0; g < groups.size(); ++g) (by_state(g) ? of_states : others).push_back(cells[g]);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    // What a state makes of tokens has signs, whether or not this row shows one.
+    for (Index row = 0; row < groups[g].count; ++row)
+      cells[g].with_signs |= !dims.attends(head_of(groups[g], row).layer);
+    (by_state(g) ? of_states : others).push_back(cells[g]);
+  }
   const ColorNorm norm = norm_for(others, options.kind, {options.scale, {}, {}}),
                   of_state = mixed ? norm_for(of_states, state_kind, {Scale::linear, {}, {}}) : norm;
 
@@ -182,7 +187,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   }
   add_bottom_axis(scene, axis, x, y - group_gap + 2, "key", theme.accent, style);
   y += axis.depth + 4;
-  const bool with_signs = std::ranges::any_of(others, [](const MapCells& each) { return each.lowest() < 0; });
+  const bool with_signs = std::ranges::any_of(others, [](const MapCells& each) { return each.any_negative(); });
   const std::string pooled = bin > 1 ? fmt::format(", {} {} → {}", pooled_how(with_signs), positions, columns) : "";
   y = add_color_bar(scene,
                     {describe_weights(options.kind, norm.scale) + pooled, norm,

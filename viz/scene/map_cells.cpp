@@ -54,6 +54,14 @@ std::vector<std::uint8_t> masked_bins(const AttentionMap& map, const MapRegion& 
   return any ? masked : std::vector<std::uint8_t>{};
 }
 
+MapCells cells_of(const AttentionMap& map, const MapRegion& region, Index bin, Tensor values) {
+  MapCells out{bin, std::move(values), masked_bins(map, region, bin), region.n_query, region.n_key};
+  out.query = region.query;
+  out.key = region.key;
+  out.with_signs = map.stats().any_negative();
+  return out;
+}
+
 template <class Visit>
 void each_shown(const MapCells& cells, Visit visit) {
   for (Index r = 0; r < cells.rows(); ++r)
@@ -65,9 +73,7 @@ void each_shown(const MapCells& cells, Visit visit) {
 
 MapCells overview_cells(const AttentionMap& map, Index max_cells) {
   const Overview overview = map.overview(max_cells);
-  MapCells out{overview.bin, overview.values, {}, map.n_query(), map.n_key()};
-  out.masked = masked_bins(map, whole(map), out.bin);
-  return out;
+  return cells_of(map, whole(map), overview.bin, overview.values);
 }
 
 bool MapCells::any_masked() const {
@@ -100,16 +106,10 @@ MapCells map_cells(const AttentionMap& map, Index max_cells) {
 }
 
 MapCells map_cells(const AttentionMap& map, const MapRegion& region, Index max_cells) {
-  MapCells out;
-  out.n_query = region.n_query;
-  out.n_key = region.n_key;
-  out.bin = std::max<Index>(1, ceil_div(std::max(region.n_query, region.n_key), std::max<Index>(1, max_cells)));
-  out.query = region.query;
-  out.key = region.key;
-  out.values =
-      map.pooled({region.query, region.query + region.n_query}, {region.key, region.key + region.n_key}, out.bin);
-  out.masked = masked_bins(map, region, out.bin);
-  return out;
+  const Index bin = std::max<Index>(1, ceil_div(std::max(region.n_query, region.n_key), std::max<Index>(1, max_cells)));
+  return cells_of(
+      map, region, bin,
+      map.pooled({region.query, region.query + region.n_query}, {region.key, region.key + region.n_key}, bin));
 }
 
 MapCells map_cells(MapPyramid& pyramid, const MapRegion& region, Index max_cells, const std::function<bool()>& go_on,
@@ -127,25 +127,23 @@ MapCells map_cells(MapPyramid& pyramid, const MapRegion& region, Index max_cells
   MapRegion whole_bins{window.rows.begin * bin, 0, window.columns.begin * bin, 0};
   whole_bins.n_query = std::min(window.rows.end * bin, map.n_query()) - whole_bins.query;
   whole_bins.n_key = std::min(window.columns.end * bin, map.n_key()) - whole_bins.key;
-  MapCells out{bin, pyramid.read(window).values, {}, whole_bins.n_query, whole_bins.n_key};
-  out.masked = masked_bins(map, whole_bins, bin);
-  out.query = whole_bins.query;
-  out.key = whole_bins.key;
+  MapCells out = cells_of(map, whole_bins, bin, pyramid.read(window).values);
   out.unfinished = !done;
   return out;
 }
 
 ColorNorm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling) {
   double lowest = 0, highest = 0;
+  // A difference has two signs even where nothing differs, or all of it one way.
+  bool negative = kind == MapKind::difference;
   for (const MapCells& cells : maps) {
+    negative |= cells.any_negative();
     lowest = std::min<double>(lowest, cells.lowest());
     highest = std::max<double>(highest, cells.highest());
   }
-  // A difference has two signs even where nothing differs, or all of it one way.
-  const bool negative = lowest < 0 || kind == MapKind::difference;
   if (negative && scaling.scale != Scale::linear)
     throw Error("colour scale", "weights that are not negative for a " + std::string(name(scaling.scale)) + " scale",
-                fmt::format("a weight of {:.4g}", lowest), "use the linear scale");
+                lowest < 0 ? fmt::format("a weight of {:.4g}", lowest) : "some below 0", "use the linear scale");
   ColorNorm norm;
   norm.scale = scaling.scale;
   if (scaling.scale == Scale::per_row) return norm;
@@ -188,7 +186,7 @@ const char* pooled_how(bool signed_values) {
 
 std::string pooling_note(const MapCells& cells) {
   if (cells.bin == 1) return "";
-  return fmt::format("{} {} × {} → {} × {}", pooled_how(cells.lowest() < 0), cells.n_query, cells.n_key, cells.rows(),
+  return fmt::format("{} {} × {} → {} × {}", pooled_how(cells.any_negative()), cells.n_query, cells.n_key, cells.rows(),
                      cells.columns());
 }
 

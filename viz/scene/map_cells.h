@@ -21,6 +21,7 @@ struct MapCells {
   std::vector<std::uint8_t> masked;  ///< row-major; a cell is masked when all of its weights are. Empty = none is
   Index n_query = 0, n_key = 0;      ///< of the map itself, or of the part of it
   Index query = 0, key = 0;          ///< of the map, where the first cell begins
+  bool with_signs = false;           ///< the map has weights below 0, whether or not a cell shows one
   bool unfinished = false;           ///< some cells show the maximum of a wider part until their own is computed
 
   Index rows() const { return values.dim(0); }
@@ -28,6 +29,7 @@ struct MapCells {
   bool any_masked() const;
   bool any_missing() const;               ///< an unmasked NaN
   float lowest() const, highest() const;  ///< over finite unmasked cells; 0 when there is none
+  bool any_negative() const { return with_signs || lowest() < 0; }
 };
 
 /// A part of a map: rows and keys, counted from the map's first.
@@ -55,7 +57,8 @@ struct Scaling {
 };
 
 /// One norm for all of `maps` (they are compared with one another). Probabilities: 0 … 1 (log: 10⁻⁴ … 1). Signed
-/// weights: symmetric about 0. Throws Error when the range is empty, or a log or per-row scale meets signed weights.
+/// weights: symmetric about 0, however large the bins are that show them. Throws Error when the range is empty, or a
+/// log or per-row scale meets signed weights.
 ColorNorm norm_for(std::span<const MapCells> maps, MapKind kind, const Scaling& scaling);
 
 /// True when colours should come from a diverging map: zero lies inside the range.

@@ -29,6 +29,7 @@ MapCells row_cells(const AttentionMap& map, Index query, Index max_cells) {
   const Index bins = (map.n_key() + out.bin - 1) / out.bin;
   out.values = Tensor::zeros({1, bins});
   out.masked.assign(static_cast<std::size_t>(bins), 1);
+  out.with_signs = map.stats().any_negative();
   for (Index k = 0; k < map.n_key(); ++k) {
     pool_weight(out.values.ref(0, k / out.bin), nth(row, k));
     if (!map.masked(query, k)) nth(out.masked, k / out.bin) = 0;
@@ -234,7 +235,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   if (std::any_of(cells.masked.begin(), cells.masked.end(), [](std::uint8_t m) { return m != 0; }))
     caption += said("; grey: masked");
   if (cells.bin > 1)
-    caption += fmt::format("; {} {} → {}", pooled_how(cells.lowest() < 0), cells.n_key, cells.columns());
+    caption += fmt::format("; {} {} → {}", pooled_how(cells.any_negative()), cells.n_key, cells.columns());
   caption += fmt::format(" · {}[{}, :]", map_name(trace, map.id()), options.query - offset) +
              (trace.source.empty() ? "" : " · " + trace.source);
   scene.description = caption;
