@@ -14,6 +14,13 @@
 
 namespace headscope {
 
+namespace {
+template <class Taken, class Visit>
+void each_of(Taken& taken, Visit visit) {
+  for (auto* const kept : {&taken.read, &taken.x, &taken.delta, &taken.b, &taken.beta, &taken.c}) visit(*kept);
+}
+}  // namespace
+
 CachedNumbers kept_numbers(const ModelDims& d) {
   const int value = d.value_width();
   CachedNumbers out;
@@ -104,7 +111,8 @@ KvCache::KvCache(const ModelDims& dims, int capacity, bool queries)
           Tensor::uninitialized({capacity, dims.lanes, dims.d_inner / dims.lanes}),
           dims.state_kind == StateKind::convolution ? Tensor() : Tensor::uninitialized({capacity, dims.lanes}),
           Tensor::uninitialized({capacity, dims.state_groups, dims.d_state}),
-          dims.state_kind == StateKind::delta ? Tensor::uninitialized({capacity, dims.lanes}) : Tensor()};
+          dims.state_kind == StateKind::delta ? Tensor::uninitialized({capacity, dims.lanes}) : Tensor(),
+          queries ? Tensor::uninitialized({capacity, dims.state_groups, dims.d_state}) : Tensor()};
       continue;
     }
     nth(k_, layer) = GrowingRows(Tensor::uninitialized({capacity, own.kv_heads, own.d_head}));
@@ -122,8 +130,7 @@ std::size_t KvCache::bytes() const {
   for (const Both& each : source_)
     if (each.k.defined()) total += each.k.bytes() + each.v.bytes();
   for (const Held& each : held_) {
-    for (const Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b, &each.taken.beta})
-      if (kept->defined()) total += kept->bytes();
+    each_of(each.taken, [&](const Tensor& kept) { total += kept.defined() ? kept.bytes() : 0; });
     for (const State& state : each.states) total += state.value.bytes();
   }
   return total;
@@ -175,9 +182,7 @@ KvCache KvCache::copy() const {
   };
   for (std::vector<GrowingRows>* const rows : {&other.k_, &other.v_, &other.q_})
     for (GrowingRows& each : *rows) each = each.copy(length_);
-  for (Held& each : other.held_)
-    for (Tensor* kept : {&each.taken.read, &each.taken.x, &each.taken.delta, &each.taken.b, &each.taken.beta})
-      own(*kept);
+  for (Held& each : other.held_) each_of(each.taken, own);
   return other;
 }
 
@@ -195,9 +200,9 @@ KvCache::Taken KvCache::append(int layer, const Taken& fresh) {
   Taken& all = nth(held_, layer).taken;
   // Those of what was taken back, or of a pass that was stopped, are of other tokens.
   std::erase_if(nth(held_, layer).states, [this](const State& each) { return each.tokens > length_; });
-  return {put_here(all.read, fresh.read), put_here(all.x, fresh.x),
-          fresh.delta.defined() ? put_here(all.delta, fresh.delta) : Tensor(), put_here(all.b, fresh.b),
-          fresh.beta.defined() ? put_here(all.beta, fresh.beta) : Tensor()};
+  const auto put = [this](Tensor& kept, const Tensor& own) { return kept.defined() ? put_here(kept, own) : Tensor(); };
+  return {put(all.read, fresh.read), put(all.x, fresh.x),       put(all.delta, fresh.delta),
+          put(all.b, fresh.b),       put(all.beta, fresh.beta), put(all.c, fresh.c)};
 }
 
 Tensor KvCache::read_before(int layer, Index rows) const {

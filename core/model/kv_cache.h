@@ -7,7 +7,7 @@
 //
 // A layer of a state space keeps the state behind the last token, (lanes, d_state, width of a lane), however long the
 // text is, and one further back. Besides, for going back and for maps of earlier keys, what each token gave it: rows
-// before and behind the convolution, step and B.
+// before and behind the convolution, step and B; with queries C too, so that rows of earlier tokens can be computed.
 
 #include <cstdint>
 #include <string>
@@ -95,6 +95,7 @@ class KvCache {
   struct Taken {
     Tensor read, x, delta, b;  ///< read: by the convolution
     Tensor beta = {};          ///< of the delta rule
+    Tensor c = {};             ///< what maps of all rows are made of beside these; of a cache that keeps queries
   };
   /// As for keys and values, always on this machine: it alone reads them.
   Taken append(int layer, const Taken& fresh);

@@ -67,10 +67,10 @@ struct Taking {
   }
 };
 
-/// Which earlier tokens count for a head, and whether these are all.
+/// Which earlier tokens count for a head, and whether these are all, of the rows of a pass and of those before them.
 struct Visible {
   std::shared_ptr<const AttentionRule> rule;
-  bool all = true;
+  bool all = true, all_before = true;
 };
 
 /// Which of the keys a row sees under `rule`. Throws Error where it says more than that.
@@ -216,9 +216,9 @@ class StateMixer {
     KvCache& cache = *in_.cache;
     const Tensor y = convolve_gated(b_, now, cache.read_before(in_.layer, s_.convolution - 1));
     const KvCache::Taken all =
-        cache.append(in_.layer, {b_.multiply(now.b, now.x), taking.states.x, {}, taking.states.b});
+        cache.append(in_.layer, {b_.multiply(now.b, now.x), taking.states.x, {}, taking.states.b, {}, taking.states.c});
     whole.states.x = all.x, whole.states.b = all.b;
-    whole.states.c = behind(taking.states.c, cache.length());
+    whole.states.c = all.c.defined() ? all.c : behind(taking.states.c, cache.length());
     return y.reshape(taking.states.x.shape());
   }
 
@@ -237,9 +237,10 @@ class StateMixer {
     StateMixing& whole = all_taken.states;
     KvCache& cache = *in_.cache;
     const Index before = cache.length();
-    const KvCache::Taken all = cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b, taking.beta});
+    const KvCache::Taken all =
+        cache.append(in_.layer, {read_, mixing.x, mixing.delta, mixing.b, taking.beta, mixing.c});
     whole.x = all.x, whole.delta = all.delta, whole.b = all.b, all_taken.beta = all.beta;
-    whole.c = behind(mixing.c, before);
+    whole.c = all.c.defined() ? all.c : behind(mixing.c, before);
 
     // A token after another from the last state that is known, which is further back where the text was cut back. It
     // halts where these tokens begin, and at the state that is kept for the next time.
@@ -268,6 +269,7 @@ class StateMixer {
   Tensor patterned(const Taking& whole, Index before, Tensor y) {
     const std::vector<Visible> visible = ask_rules(before);
     const bool masked = std::ranges::any_of(visible, [](const Visible& each) { return !each.all; });
+    const bool hides = masked || std::ranges::any_of(visible, [](const Visible& each) { return !each.all_before; });
     const bool watched = tap_ && tap_->wants({SiteKind::pattern, in_.layer});
     if (!masked && !watched && in_.storage == MapStorage::none) return y;
     const std::vector<Index> one{whole.states.x.dim(0)};
@@ -278,9 +280,10 @@ class StateMixer {
       const bool mapped = in_.storage != MapStorage::none && (in_.text < 0 || in_.text == static_cast<int>(text));
       if (!mapped && !masked && !watched) continue;
       const Taking taken = lengths.size() == 1 ? alone(whole) : of_text(whole, begin, lengths[text]);
-      // A pass behind a cache has few rows, which take less than what they are made of.
-      if (in_.storage == MapStorage::factored && !masked && !watched && before == 0 && !tape) {
-        add_computed_maps(taken.of_patterns().linear(b_), visible);
+      // Few rows behind a cache, of which alone there will be maps, take less than what they are made of.
+      const bool all_rows = before == 0 || keeps_rows();
+      if (in_.storage == MapStorage::factored && !hides && !watched && all_rows && !tape) {
+        add_computed_maps(taken.of_patterns().linear(b_), visible, before);
         continue;
       }
       const LinearMixing own = taken.linear(b_);
@@ -329,10 +332,12 @@ class StateMixer {
       if (rule.scale != 1 || rule.cap != 0 || rule.slope != 0 || std::isfinite(rule.sink) || rule.buckets)
         throw Error(where(head), "a head without scores", "an edit of its scores",
                     "what is no attention has no scores and no softmax");
-      Visible& own = visible.emplace_back(Visible{rule.rule, true});
-      for (Index query = before; rule.rule != usual && query < longest; ++query) {
+      Visible& own = visible.emplace_back(Visible{rule.rule});
+      const bool all_rows = keeps_rows() && in_.storage == MapStorage::factored;
+      for (Index query = all_rows ? 0 : before; rule.rule != usual && query < longest; ++query) {
         const std::vector<char> seen = seen_keys(*rule.rule, query, longest, where(head));
-        own.all = own.all && std::all_of(seen.begin(), seen.begin() + query + 1, [](char each) { return each != 0; });
+        bool& all = query < before ? own.all_before : own.all;
+        all = all && std::all_of(seen.begin(), seen.begin() + query + 1, [](char each) { return each != 0; });
       }
     }
     return visible;
@@ -356,31 +361,45 @@ class StateMixer {
       const Tensor weights = pattern.select(0, head);
       const auto rule = visible.empty() ? causal_rule() : nth(visible, head).rule;
       AttentionMap::Place place{in_.layer, head, head, before, MapKind::effective};
-      if (!in_.cache || !in_.cache->keeps_queries()) {
+      if (!keeps_rows()) {
         maps_.push_back(
             AttentionMap::dense(place, weights, rule, stats_of_weights(RowBlocks(weights), in_.links, before)));
         continue;
       }
       place.offset = 0;
       const AttentionMap* const last = before > 0 ? &nth(in_.before, head) : nullptr;
-      const RowBlocks rows = last ? last->weights().with(before, weights) : RowBlocks(weights);
+      const RowBlocks rows = last ? dense_rows(*last, before).with(before, weights) : RowBlocks(weights);
       const KnownRows known{last ? &last->stats() : nullptr, before, true};
       maps_.push_back(AttentionMap::dense(place, rows, rule, stats_of_weights(rows, in_.links, 0, known)));
     }
   }
 
-  /// Maps whose weights do not stand in memory: all rows pass by once, for their statistics.
-  void add_computed_maps(LinearMixing own, const std::vector<Visible>& visible) {
+  /// Those that a map has, and may give away: of one that was computed, since the text was longer or less was hidden,
+  /// the first `rows`.
+  static RowBlocks dense_rows(const AttentionMap& map, Index rows) {
+    return map.is_dense() ? map.weights() : RowBlocks(map.tile({0, rows}, {0, rows}));
+  }
+
+  /// Whether maps are of all rows of a text that goes on.
+  bool keeps_rows() const { return in_.cache && in_.cache->keeps_queries(); }
+
+  /// Maps whose weights do not stand in memory: the rows whose sums are not known pass by once.
+  void add_computed_maps(LinearMixing own, const std::vector<Visible>& visible, Index before) {
     constexpr Index cells_at_once = Index{1} << 23, fewest_rows = 64;
     const Index n = own.x.dim(0), step = std::max(fewest_rows, cells_at_once / (n * d_.heads));
     struct Head {
-      Head(Index length, const TokenLinks* links) : sums(length, length, 0, links, false) {}
+      Head(Index length, const TokenLinks* links, const KnownRows& known)
+          : sums(length, length, 0, links, false, {}, known) {}
       HeadStatsBuilder sums;
       std::optional<HeadStatsBuilder::Tile> tile;
     };
     std::deque<Head> heads;
-    for (int head = 0; head < d_.heads; ++head) heads.emplace_back(n, in_.links);
-    for (Index begin = 0; begin < n; begin += step) {
+    for (int head = 0; head < d_.heads; ++head)
+      heads.emplace_back(n, in_.links,
+                         KnownRows{before > 0 ? &nth(in_.before, head).stats() : nullptr, before, keeps_rows()});
+    Index first = n;
+    for (const Head& each : heads) first = std::min(first, each.sums.first_row());
+    for (Index begin = first; begin < n; begin += step) {
       const KeyRange rows{begin, std::min(begin + step, n)};
       const Tensor pattern = mean_patterns(b_, own, d_.heads, rows, stop_);
       b_.pool().parallel(d_.heads, [&](int head, int) {

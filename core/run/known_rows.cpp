@@ -33,7 +33,9 @@ bool can_hold(const ModelConfig& config, int tokens, std::size_t most_bytes) {
     std::size_t own = kept_numbers(d).numbers;
     if (kind.mixer == Mixer::attention)  // queries too, and keys stand there twice, as they are and in panels
       own += static_cast<std::size_t>(d.heads + d.kv_heads) * static_cast<std::size_t>(d.d_head);
-    else if (d.state_kind != StateKind::convolution)  // two states
+    else  // C, of which maps are made
+      own += static_cast<std::size_t>(d.state_groups) * static_cast<std::size_t>(d.d_state);
+    if (kind.mixer != Mixer::attention && d.state_kind != StateKind::convolution)  // two states
       fixed += static_cast<std::size_t>(2 * kind.layers) * static_cast<std::size_t>(d.d_inner) *
                static_cast<std::size_t>(d.d_state);
     of_token += own * static_cast<std::size_t>(kind.layers);

@@ -265,9 +265,7 @@ Passed pass(const LoadedModel& loaded, const RunRequest& request, const Ctx& ctx
   scene.backend = &ctx.backend;
   scene.stack = trace->model.stack;
   scene.stop = ctx.stop;
-  // Maps of layers with states go on from dense ones alone, not where they are computed.
-  const bool computed = dims.any_state_space() && trace->plan.maps == MapStorage::factored;
-  const bool cached = known && kept && !ctx.tap && layers.first == 0 && !computed;
+  const bool cached = known && kept && !ctx.tap && layers.first == 0;
   if (cached) scene.first_row = known->rows_known(model, trace->tokens, request);
   const int known_rows = scene.first_row;
   InterventionTap interventions(edits, scene);

@@ -117,8 +117,12 @@ TEST_CASE("of a state two stay: behind the text, and a few tokens further back; 
   d.d_inner = 4, d.lanes = 2, d.state_groups = 1, d.d_state = 3, d.convolved = 10;
   KvCache cache(d, 40, true);
   const auto take = [&](Index count) {
-    cache.append(0, {Tensor::full({count, 10}, 1), Tensor::full({count, 2, 2}, 1), Tensor::full({count, 2}, 1),
-                     Tensor::full({count, 1, 3}, static_cast<float>(count))});
+    cache.append(0, {Tensor::full({count, 10}, 1),
+                     Tensor::full({count, 2, 2}, 1),
+                     Tensor::full({count, 2}, 1),
+                     Tensor::full({count, 1, 3}, static_cast<float>(count)),
+                     {},
+                     Tensor::full({count, 1, 3}, static_cast<float>(-count))});
   };
   const auto keep = [&](int tokens, float value) { cache.keep_state(0, Tensor::full({2, 3, 2}, value), tokens); };
   const auto is = [&](int tokens, float value) {
@@ -154,13 +158,31 @@ TEST_CASE("of a state two stay: behind the text, and a few tokens further back; 
   CHECK(is(0, 0));  // two stay, no more
   cache.reserve(60);
   const KvCache::Taken all = [&] {
-    return cache.append(0, {Tensor::full({20, 10}, 2), Tensor::full({20, 2, 2}, 2), Tensor::full({20, 2}, 2),
-                            Tensor::full({20, 1, 3}, 9)});
+    return cache.append(0, {Tensor::full({20, 10}, 2),
+                            Tensor::full({20, 2, 2}, 2),
+                            Tensor::full({20, 2}, 2),
+                            Tensor::full({20, 1, 3}, 9),
+                            {},
+                            Tensor::full({20, 1, 3}, 7)});
   }();
   CHECK(all.read.at(30, 9) == 1);  // what was there moved along
   CHECK(all.read.at(31, 0) == 2);
   CHECK(all.b.at(17, 0, 0) == 20);
   CHECK(all.b.at(50, 0, 2) == 9);
+  CHECK(all.c.at(17, 0, 0) == -20);
+  CHECK(all.c.at(50, 0, 2) == 7);
+  CHECK_FALSE(all.beta.defined());
+  // Where no map of all rows will be asked for, C is not kept.
+  KvCache plain(d, 40);
+  CHECK(plain.bytes() + std::size_t{40 * 3 * sizeof(float)} == KvCache(d, 40, true).bytes());
+  CHECK_FALSE(plain
+                  .append(0, {Tensor::full({2, 10}, 1),
+                              Tensor::full({2, 2, 2}, 1),
+                              Tensor::full({2, 2}, 1),
+                              Tensor::full({2, 1, 3}, 1),
+                              {},
+                              Tensor::full({2, 1, 3}, 1)})
+                  .c.defined());
 }
 
 }  // namespace

@@ -74,12 +74,14 @@ void check_same(const Trace& a, const Trace& b, double rounding = 0) {
     CHECK(x.id() == y.id());
     CHECK(x.place().offset == y.place().offset);
     CHECK(x.is_factored() == y.is_factored());
+    CHECK(x.is_dense() == y.is_dense());
     CHECK(same_bits(x.to_dense(), y.to_dense()));
     const HeadStats &s = x.stats(), &t = y.stats();
     CHECK(same(s.log_sum_exp, t.log_sum_exp));
     CHECK(same(s.entropy, t.entropy));
     CHECK(same(s.entropy_without_first, t.entropy_without_first));
     CHECK(same(s.max_weight, t.max_weight));
+    CHECK(same(s.min_weight, t.min_weight));
     CHECK(same(s.max_key, t.max_key));
     CHECK(same(s.first, t.first));
     CHECK(same(s.duplicate, t.duplicate));
@@ -201,55 +203,58 @@ TEST_CASE("sums over the rows of a long text go on from whole tiles of it, with 
 
 TEST_CASE("maps of states go on from those of the last pass, with a whole pass's bits, in texts of any length") {
   // Channels, heads, the delta rule and short convolutions, some beside attention.
-  for (const char* name : {"mamba", "mamba2", "jamba", "qwen3_next", "lfm2", "olmo_hybrid", "falcon_mamba-wide"}) {
-    CAPTURE(name);
-    Typing typing(reference("families") / name);
-    typing.context = 300;
-    const auto vocabulary = typing.loaded.model->config().dims.vocab;
-    Ids ids;
-    const auto type = [&](int count, int by) {
-      for (int i = 0; i < count; ++i) ids.push_back((static_cast<int>(ids.size()) * by + i * i) % (vocabulary - 4) + 2);
-    };
-    const auto check = [&](Index known) {
-      CAPTURE(ids.size());
-      const auto trace = typing.read(ids);
-      CHECK(trace->known_rows == known);
-      check_same(*trace, *typing.whole());
-    };
-    type(190, 3);
-    check(0);
-    for (Index known = 190; known < 194; ++known) type(1, 5), check(known);  // over the end of a tile
-    ids.back() = 2;
-    check(193);
-    for (const int length : {193, 192, 191, 177, 160}) {  // back over what states are kept for
-      ids.resize(static_cast<std::size_t>(length));
-      check(length - 1);
+  for (const char* name : {"mamba", "mamba2", "jamba", "qwen3_next", "lfm2", "olmo_hybrid", "falcon_mamba-wide"})
+    for (const MapStorage maps : {MapStorage::dense, MapStorage::factored}) {  // in memory, or computed
+      CAPTURE(name);
+      Typing typing(reference("families") / name);
+      typing.context = 300;
+      typing.request.capture.maps = maps;
+      const auto vocabulary = typing.loaded.model->config().dims.vocab;
+      Ids ids;
+      const auto type = [&](int count, int by) {
+        for (int i = 0; i < count; ++i)
+          ids.push_back((static_cast<int>(ids.size()) * by + i * i) % (vocabulary - 4) + 2);
+      };
+      const auto check = [&](Index known) {
+        CAPTURE(ids.size());
+        const auto trace = typing.read(ids);
+        CHECK(trace->known_rows == known);
+        check_same(*trace, *typing.whole());
+      };
+      type(190, 3);
+      check(0);
+      for (Index known = 190; known < 194; ++known) type(1, 5), check(known);  // over the end of a tile
+      ids.back() = 2;
+      check(193);
+      for (const int length : {193, 192, 191, 177, 160}) {  // back over what states are kept for
+        ids.resize(static_cast<std::size_t>(length));
+        check(length - 1);
+      }
+      type(97, 7);  // bins of three
+      check(160);
+      type(1, 1);
+      check(257);
+      ids[128] = ids[128] == 5 ? 6 : 5;  // the first row of a tile
+      check(128);
+      ids.resize(40);
+      check(39);
+      type(120, 11);
+      check(40);
+      type(130, 13);  // more than there was room for
+      check(160);
+      ids[0] = ids[0] == 5 ? 6 : 5;
+      check(0);
+      // What the cache of such a text takes is what it is asked whether it may.
+      const KvCache& keys = typing.memory.kept().cache->keys;
+      const ModelConfig& c = typing.loaded.model->config();
+      if (c.dims.any_attends()) continue;
+      CHECK(can_hold(c, 290, keys.bytes()));
+      CHECK_FALSE(can_hold(c, 290, keys.bytes() - 1));
     }
-    type(97, 7);  // bins of three
-    check(160);
-    type(1, 1);
-    check(257);
-    ids[128] = ids[128] == 5 ? 6 : 5;  // the first row of a tile
-    check(128);
-    ids.resize(40);
-    check(39);
-    type(120, 11);
-    check(40);
-    type(130, 13);  // more than there was room for
-    check(160);
-    ids[0] = ids[0] == 5 ? 6 : 5;
-    check(0);
-    // What the cache of such a text takes is what it is asked whether it may.
-    const KvCache& keys = typing.memory.kept().cache->keys;
-    const ModelConfig& c = typing.loaded.model->config();
-    if (c.dims.any_attends()) continue;
-    CHECK(can_hold(c, 290, keys.bytes()));
-    CHECK_FALSE(can_hold(c, 290, keys.bytes() - 1));
-  }
 }
 
 TEST_CASE("with every edit a text goes on as a whole pass reads it, from the rows that the edit lets stand") {
-  int read_on = 0, anew = 0;
+  int read_on = 0, anew = 0, computed = 0;
   for (const char* name : {"gpt2-random", "llama-gqa", "families/mamba2", "families/jamba", "families/qwen3_next"})
     for (const std::string& line : every_edit_line()) {
       if (line.find('"') != std::string::npos) continue;  // needs a tokenizer
@@ -258,6 +263,9 @@ TEST_CASE("with every edit a text goes on as a whole pass reads it, from the row
         CAPTURE(where + line);
         Typing typing(reference(name));
         typing.request.capture.sites = {SiteKind::z, SiteKind::resid_post};
+        // Of layers with states computed maps too, of which an edit makes dense ones.
+        if (typing.loaded.model->config().dims.any_state_space() && computed++ % 3 == 0)
+          typing.request.capture.maps = MapStorage::factored;
         try {
           typing.request.edits = {parse_intervention(where + line, "test"),
                                   parse_intervention("0.0: temperature 0.5", "test")};
@@ -381,12 +389,20 @@ TEST_CASE("what is recorded may change between two words, or with one") {
 }
 
 TEST_CASE("traces stay as they were while the text changes, though they share keys and queries with what comes later") {
-  for (const char* name : {"gpt2-random", "families/jamba", "families/qwen3_next"}) {
+  struct Case {
+    const char* name;
+    MapStorage maps;
+  };
+  for (const auto& [name, maps] : {Case{"gpt2-random", MapStorage::factored},
+                                   {"families/jamba", MapStorage::dense},
+                                   {"families/jamba", MapStorage::factored},
+                                   {"families/qwen3_next", MapStorage::dense},
+                                   {"families/qwen3_next", MapStorage::factored}}) {
     CAPTURE(name);
     Typing typing(reference(name));
     if (!typing.loaded.model->config().ends_at_context()) typing.context = 60;
     const ModelDims& dims = typing.loaded.model->config().dims;
-    typing.request.capture.maps = dims.any_state_space() ? MapStorage::dense : MapStorage::factored;
+    typing.request.capture.maps = maps;
     typing.request.capture.sites = {SiteKind::ln1_normalized, SiteKind::resid_post};
     if (dims.attends()) typing.request.capture.sites.insert(SiteKind::q);
     std::vector<std::pair<RunRequest, std::shared_ptr<const Trace>>> all;
