@@ -167,18 +167,20 @@ void remix(Backend& backend, const LinearMixing& in, const Tensor& before, const
   backend.pool().parallel(static_cast<int>(heads), [&](int task, int) {
     const auto head = Index{task};
     const Tensor old = before.select(0, head), set = now.select(0, head);
-    const auto same = [&] {
-      for (Index t = 0; t < rows; ++t)
-        for (Index s = 0; s < n; ++s)
-          if (old.at(t, s) != set.at(t, s)) return false;
-      return true;
-    };
-    if (same()) return;  // the scan's own numbers
+    // Other rows keep the scan's own numbers, so that a row has the same bits whatever is edited beside it.
+    std::vector<Index> changed_rows;
+    for (Index t = 0; t < rows; ++t)
+      for (Index s = 0; s < n; ++s)
+        if (old.at(t, s) != set.at(t, s)) {
+          changed_rows.push_back(t);
+          break;
+        }
+    if (changed_rows.empty()) return;
     for (Index lane = head * each; lane < (head + 1) * each; ++lane) {
       if (stop.stop_requested()) return;
       const Tensor alpha = in.alpha(lane, {first, n}, stop);
       const float passes = in.d.defined() ? in.d.at(lane) : 0.0f;
-      for (Index t = 0; t < rows; ++t) {
+      for (const Index t : changed_rows) {
         for (Index p = 0; p < width; ++p)
           y.ref(t, lane, p) =
               passes * in.x.at(first + t, lane, p) + (in.offset.defined() ? in.offset.at(first + t, lane, p) : 0.0f);

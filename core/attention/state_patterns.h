@@ -45,8 +45,8 @@ Tensor mean_patterns(Backend& backend, const LinearMixing& in, Index heads, KeyR
 /// That of one head, (rows.size(), rows.end), on this thread alone.
 Tensor mean_pattern(const LinearMixing& in, Index heads, Index head, KeyRange rows, const std::stop_token& stop = {});
 
-/// y (n − first, lanes, P) of the heads whose `now` is not their `before` (head, n − first, n), written into `y`:
-/// Σ_s α'_ts x_s + d x_t with α' = α · now ÷ before, or now where before is 0. No tape.
+/// y (n − first, lanes, P) of the rows of heads whose `now` is not their `before` (head, n − first, n), written into
+/// `y`: Σ_s α'_ts x_s + d x_t with α' = α · now ÷ before, or now where before is 0. No tape.
 void remix(Backend& backend, const LinearMixing& in, const Tensor& before, const Tensor& now, Index first, Tensor& y,
            const std::stop_token& stop = {});
 

@@ -38,7 +38,6 @@ bool read_png_header(png_structp png, png_infop info) {
   png_set_expand(png);    // palette and few bits, and what is transparent by its colour
   png_set_strip_16(png);  // the upper byte, unrounded
   png_set_gray_to_rgb(png);
-  png_set_interlace_handling(png);
   png_read_update_info(png, info);
   return true;
 }

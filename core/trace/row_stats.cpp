@@ -44,7 +44,10 @@ HeadStatsBuilder::HeadStatsBuilder(Index n_query, Index n_key, Index offset, con
   assert(!links || links->duplicate.rows() >= offset + n_query);
   HeadStats& s = *stats_;
   const auto rows = at(n_query);
-  (have_scores ? s.log_sum_exp.resize(rows) : s.min_weight.resize(rows));
+  if (have_scores)
+    s.log_sum_exp.resize(rows);
+  else
+    s.min_weight.resize(rows);
   s.entropy.resize(rows);
   s.entropy_without_first.resize(rows);
   s.max_weight.resize(rows);

@@ -196,4 +196,30 @@ TEST_CASE("computed maps: a text that grows beyond the budget of dense ones, and
   }
 }
 
+TEST_CASE("computed maps: rows that a mask hides keys from stay so while the text goes on behind them") {
+  for (const char* name : {"mamba2", "jamba", "qwen3_next", "lfm2"})
+    // Of some rows, which the text leaves behind; of all from one on; and of a window that a short text fits.
+    for (const char* edit : {"*@3..5: mask window 2", "*@60..: mask window 3", "*: mask window 68"}) {
+      CAPTURE(name);
+      CAPTURE(edit);
+      Model model(name);
+      model.request.capture.maps = MapStorage::factored;
+      model.request.edits = {parse_intervention(edit, "test")};
+      PassMemory memory;
+      for (const int length : {64, 65, 66, 67, 68, 69, 70, 66, 140, 68, 70}) {
+        CAPTURE(length);
+        model.text(length);
+        const auto trace = model.run(memory);
+        CHECK((trace->known_rows > 0) == (length != 64));
+        const auto anew = model.run(MapStorage::factored);
+        CHECK(same(trace->logits, anew->logits));
+        for (std::size_t i = 0; i < trace->maps.size(); ++i) {
+          CHECK(trace->maps[i].is_dense() == anew->maps[i].is_dense());
+          CHECK(same(trace->maps[i].to_dense(), anew->maps[i].to_dense()));
+          CHECK(same(trace->maps[i].stats(), anew->maps[i].stats()));
+        }
+      }
+    }
+}
+
 }  // namespace headscope::computed_maps_test

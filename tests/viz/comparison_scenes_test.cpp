@@ -12,6 +12,7 @@
 #include "viz/scene/candidates.h"
 #include "viz/scene/head_pair.h"
 #include "viz/scene/head_rows.h"
+#include "viz/scene/map_cells.h"
 #include "viz/scene/token_pairs.h"
 
 namespace headscope::comparison_scenes_test {
@@ -185,6 +186,12 @@ TEST_CASE("rows of all heads: a strip for each, in its layer") {
   options.kind = MapKind::effective;
   CHECK(head_rows_scene(many, spike, options, style).description.find(", pooled by largest |weight| 2000 → ") !=
         std::string::npos);
+  // Of layers with states a row has two colours, whether or not it shows a number below 0.
+  Trace state = many;
+  state.model.dims.d_inner = 6;
+  spike.ref(1, 900) = 0;
+  CHECK_FALSE(is_signed(shape<Heatmap>(head_rows_scene(many, spike, options, style), "rows.0").norm));
+  CHECK(is_signed(shape<Heatmap>(head_rows_scene(state, spike, options, style), "rows.0").norm));
   options.kind = MapKind::probability;
   CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, style), Error);
 }
