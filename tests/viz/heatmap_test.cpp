@@ -5,8 +5,10 @@
 #include "core/base/error.h"
 #include "core/trace/map_pyramid.h"
 #include "tests/viz/sample.h"
+#include "tests/viz/scene_boxes.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/map_cells.h"
+#include "viz/scene/row_bars.h"
 
 namespace headscope::heatmap_test {
 
@@ -120,6 +122,27 @@ TEST_CASE("colours of a map with signs have two ends, however its cells are pool
   }
   CHECK(map_cells(map, 20).lowest() >= 0);
   CHECK(pooling_note(map_cells(map, 20)) == "pooled by largest |weight| 101 × 101 → 17 × 17");
+  // Bars of a row without one below 0 stand on the bottom, in the map's colours.
+  Trace trace = empty_trace(101);
+  trace.maps = {map};
+  const PangoText measure;
+  const Style style{theme("dark"), measure};
+  const auto lowest_tick = [&](Index query) {
+    RowBarsOptions options;
+    options.query = query;
+    return std::get<Text>(find(row_bars_scene(trace, options, style), "axis.tick.0")->shape).text;
+  };
+  CHECK(lowest_tick(99) == "0");
+  CHECK(lowest_tick(100).starts_with("−"));
+  RowBarsOptions options;
+  options.query = 99;
+  Index strongest = 0;
+  for (Index k = 0; k < 101; ++k) strongest = weights.at(99, k) > weights.at(99, strongest) ? k : strongest;
+  const Color bar =
+      std::get<Box>(find(row_bars_scene(trace, options, style), "bar." + std::to_string(strongest))->shape).fill;
+  bool of_diverging = false;
+  for (int step = 256; step <= 512; ++step) of_diverging |= bar == style.theme.diverging->at(step / 512.0);
+  CHECK(of_diverging);
   const AttentionMap attention = dense_map(0, 0, sample_weights(101, 101, 0, true, 3), causal_rule());
   CHECK_FALSE(attention.stats().any_negative());
 }

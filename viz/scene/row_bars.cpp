@@ -143,7 +143,10 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
   const double edge = bare ? slim_margin : margin,
                wanted = std::clamp(bare ? options.room->width - 2 * edge : options.plot, 64.0, 8192.0);
   const MapCells cells = row_cells(map, options.query - offset, static_cast<Index>(bare ? wanted : 1.25 * wanted));
-  const ColorNorm norm = axis_norm(cells, map.place().kind, options.scaling);
+  const ColorNorm shades = axis_norm(cells, map.place().kind, options.scaling);
+  ColorNorm norm = shades;  // of heights: nothing below 0 takes no room, though colours go by the whole map
+  if (norm.low < 0 && cells.lowest() >= 0 && map.place().kind != MapKind::difference && !options.scaling.low)
+    norm.low = 0;
   const Font number = theme.number();
   const std::vector<Tick> marks = ticks(norm);
   double tick_width = 0;
@@ -190,7 +193,7 @@ Scene row_bars_scene(const Trace& trace, const RowBarsOptions& options, const St
                fmt::format("axis.tick.{}", index++), ""});
   }
   const double zero = placed.level(norm, 0), space = cell >= 12 ? std::round(cell * 0.16) : cell >= 4 ? 1 : 0;
-  const Heatmap colors = heatmap_of(cells, {x, y, placed.width(), height}, norm, theme);
+  const Heatmap colors = heatmap_of(cells, {x, y, placed.width(), height}, shades, theme);
   for (Index c = 0; c < cells.columns(); ++c) {
     const double at = x + cell * static_cast<double>(c);
     const float value = cells.values.at(0, c);
