@@ -72,7 +72,7 @@ def in_blocks(model, seed):
 BEHIND_MODEL = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head")]
 PUBLISHED_PREFIXES = {
     **{name: BEHIND_MODEL for name in ("mllama", "kimi_k25", "aria", "video_llava", "fuyu", "qianfan_ocr", "granite_speech",
-                                       "audioflamingo3", "glmasr", "vibevoice_asr")},
+                                       "audioflamingo3", "musicflamingo", "glmasr", "vibevoice_asr")},
     **{name: [("model.language_model.", "thinker.model."), ("lm_head", "thinker.lm_head")]
        for name in ("qwen2_5_omni", "qwen3_omni_moe")},
     **{name: [("model.language_model.", "model.")] for name in ("qwen2_5_omni_thinker", "paddleocr_vl", "hunyuan_vl")},
@@ -286,7 +286,7 @@ def in_doubles(module):
 
 
 # Some layers mix tokens by a state, others attend.
-DELTAS = ("minicpmv4_6", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
+DELTAS = ("minicpmv4_6", "minicpmv4_7", "minicpm_ocr", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
 CONVOLUTIONS = ("lfm2", "lfm2_moe", "lfm2_vl")  # … a short convolution
 HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h", "falcon_h1") + DELTAS + CONVOLUTIONS
 
@@ -472,13 +472,13 @@ def make(name):
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name in ENCODERS
     kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForMultimodalLM
             if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
-    if name == "audioflamingo3":  # which none of these knows
-        kind = transformers.AudioFlamingo3ForConditionalGeneration
+    if name in ("audioflamingo3", "musicflamingo"):  # which none of these knows
+        kind = getattr(transformers, config_class.replace("Config", "ForConditionalGeneration"))
         kind.from_config = kind._from_config
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     hybrid = config.model_type in HYBRIDS
     state_space, states, streams = name.startswith(("mamba", "falcon_mamba")) or hybrid, {}, {}
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next", "minicpmv")) and not name.startswith("gemma4") else 0.7,  # those add 1
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next", "minicpm_ocr", "minicpmv")) and not name.startswith("gemma4") else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
@@ -504,7 +504,7 @@ def make(name):
         block.mamba.register_forward_hook(lambda _, __, output, layer=layer: mixed.__setitem__(
             layer, output[0] * config.ssm_out_multiplier))
     attentions = dict() if state_space and not hybrid else dict(output_attentions=True)
-    whole, model = model, model.language_model if name == "llama4" else model  # the whole asks for a picture
+    whole, model = model, model.language_model if name in ("llama4", "blip_2", "instructblip") else model  # the whole asks for a picture
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = (expected_deltas(model, config.get_text_config(), states) if config.model_type in DELTAS else

@@ -28,6 +28,21 @@ omni2 = dict(
 mel_hears = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, num_mel_bins=4)
 sam_sees = dict(hidden_size=8, output_channels=4, num_hidden_layers=1, num_attention_heads=2, image_size=16,
                 patch_size=4, window_size=2, global_attn_indexes=[0], mlp_dim=5)
+blip_sees = dict(hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2, image_size=4, patch_size=2)
+asks = dict(vocab_size=3, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=5,
+            max_position_embeddings=3, encoder_hidden_size=8)
+minicpm_sees = dict(hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2, image_size=4, patch_size=2,
+                    insert_layer_id=0)
+minicpm_reads = llama_like | deltas | dict(
+    model_type="qwen3_5_text", num_hidden_layers=2, head_dim=8, num_attention_heads=6, num_key_value_heads=2,
+    rms_norm_eps=0.03, layer_types=["linear_attention", "full_attention"], pad_token_id=0,
+    rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75, mrope_section=[2, 1, 0]))
+speech = dict(
+    audio_token_index=42, has_lora_adapter=False, encoder_config=dict(
+        input_dim=4, num_layers=1, hidden_dim=8, num_heads=2, dim_head=4, output_dim=4, context_size=2, max_pos_emb=4,
+        conv_kernel_size=3), projector_config=dict(
+        model_type="blip_2_qformer", hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=5,
+        encoder_hidden_size=8, vocab_size=3))
 experts = dict(moe_intermediate_size=10, n_routed_experts=6, num_experts_per_tok=2, first_k_dense_replace=1, n_group=1,
                topk_group=1)
 
@@ -163,6 +178,17 @@ MORE_TEXT_HALVES = {
         text_config=llama_like | dict(
             num_hidden_layers=3, head_dim=8, qk_norm_type="olmo", norm_after=True, rope_scaling_layers=[0, 2],
             rope_parameters=dict(rope_type="linear", rope_theta=100.0, factor=3.0)))),
+    # The whole asks for a picture: what is given a text is the half.
+    "blip_2": ("Blip2Config", dict(
+        image_token_index=42, num_query_tokens=2, vision_config=blip_sees, qformer_config=asks, text_config=usual | dict(
+            model_type="opt", hidden_size=18, num_attention_heads=3, ffn_dim=20, word_embed_proj_dim=18, pad_token_id=0))),
+    "instructblip": ("InstructBlipConfig", dict(
+        image_token_index=42, num_query_tokens=2, vision_config=blip_sees, qformer_config=asks, text_config=llama)),
+    "glmga": ("GlmgaConfig", dict(
+        image_token_id=42, video_token_id=41, vision_config=glm_sees, text_config=glm4v | dict(
+            head_dim=8, num_key_value_heads=3))),
+    "pp_chart2table": ("PPChart2TableConfig", dict(
+        image_token_index=42, vision_config=sam_sees, text_config=qwen2 | dict(num_key_value_heads=3))),
     "got_ocr2": ("GotOcr2Config", dict(
         image_token_index=42, vision_config=sam_sees, text_config=qwen2 | dict(tie_word_embeddings=True))),
     "lighton_ocr": ("LightOnOcrConfig", dict(
@@ -179,14 +205,13 @@ MORE_TEXT_HALVES = {
             model_type="qwen2_5_vl_vision"),
         text_config=granite | dict(model_type="hyperclovax", use_post_norm=True, head_dim=6))),
     "minicpmv4_6": ("MiniCPMV4_6Config", dict(
-        image_token_id=42, video_token_id=41, insert_layer_id=0, vision_config=dict(
-            hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2, image_size=4, patch_size=2,
-            insert_layer_id=0),
-        text_config=llama_like | deltas | dict(
-            model_type="qwen3_5_text", num_hidden_layers=3, head_dim=8, num_attention_heads=6, num_key_value_heads=2,
-            rms_norm_eps=0.03, layer_types=["linear_attention", "full_attention", "linear_attention"], pad_token_id=0,
-            rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.75,
-                                 mrope_section=[2, 1, 0])))),
+        image_token_id=42, video_token_id=41, insert_layer_id=0, vision_config=minicpm_sees, text_config=minicpm_reads | dict(
+            num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"]))),
+    "minicpmv4_7": ("MiniCPMV4_7Config", dict(
+        image_token_id=42, video_token_id=41, insert_layer_id=0, vision_config=minicpm_sees, text_config=minicpm_reads)),
+    "minicpm_ocr": ("MiniCPMOcrConfig", dict(
+        image_token_id=42, video_token_id=41, insert_layer_id=0, vision_config=minicpm_sees,
+        text_config=minicpm_reads | dict(tie_word_embeddings=True))),
     "granite4_vision": ("Granite4VisionConfig", dict(
         image_token_index=42, vision_config=clip_sees | dict(hidden_size=64), downsample_rate="1/2",
         deepstack_layer_map=[[-1, 0]], qformer_config=dict(
@@ -203,13 +228,24 @@ MORE_TEXT_HALVES = {
             hidden_size=8, intermediate_size=5, num_blocks=2, num_attention_heads=2, ext_pw_out_channel=8,
             depthwise_separable_out_channel=8, input_size=8, nemo_conv_channels=8, audio_token_id=41))),
     # The library's class leaves out what Granite divides logits by: 1 here. As published.
-    "granite_speech": ("GraniteSpeechConfig", dict(
-        audio_token_index=42, has_lora_adapter=False, tie_word_embeddings=True, encoder_config=dict(
-            input_dim=4, num_layers=1, hidden_dim=8, num_heads=2, dim_head=4, output_dim=4, context_size=2,
-            max_pos_emb=4, conv_kernel_size=3), projector_config=dict(
-            model_type="blip_2_qformer", hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
-            intermediate_size=5, encoder_hidden_size=8, vocab_size=3),
+    "granite_speech": ("GraniteSpeechConfig", speech | dict(
         text_config=granite | dict(model_type="granite", logits_scaling=1.0, tie_word_embeddings=True))),
+    "granite_speech_plus": ("GraniteSpeechPlusConfig", speech | dict(
+        text_config=granite | dict(model_type="granite", logits_scaling=1.0, attention_bias=True), tie_word_embeddings=False)),
+    "musicflamingo": ("MusicFlamingoConfig", dict(
+        audio_token_id=42, audio_bos_token_id=41, audio_eos_token_id=40, audio_config=mel_hears | dict(
+            max_source_positions=4, model_type="audioflamingo3_encoder"),
+        text_config=qwen2 | dict(num_key_value_heads=3))),
+    "fun_asr_nano": ("FunAsrNanoConfig", dict(
+        audio_token_id=42, adaptor_config=dict(hidden_size=20, num_attention_heads=2, intermediate_size=5,
+                                               num_hidden_layers=1, projector_hidden_size=4),
+        audio_config=dict(model_type="fun_asr_nano_encoder", num_mel_bins=4, hidden_size=8, num_attention_heads=2,
+                          intermediate_size=5, num_hidden_layers=1, max_position_embeddings=4, num_stacked_frames=1,
+                          num_timestamp_prediction_layers=1, fsmn_kernel_size=3),
+        text_config=qwen3 | dict(hidden_size=20, tie_word_embeddings=True))),
+    "moss_transcribe_diarize": ("MossTranscribeDiarizeConfig", dict(
+        audio_token_id=42, tie_word_embeddings=False, audio_config=mel_hears | dict(
+            max_source_positions=4, model_type="moss_transcribe_diarize_audio"), text_config=qwen3)),
     "audioflamingo3": ("AudioFlamingo3Config", dict(
         audio_token_id=42, audio_config=mel_hears | dict(max_source_positions=4, model_type="audioflamingo3_encoder"),
         text_config=qwen2)),

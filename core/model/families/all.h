@@ -152,6 +152,16 @@
   X(glmasr)                   \
   X(qwen3_asr)                \
   X(vibevoice_asr)            \
+  X(blip_2)                   \
+  X(instructblip)             \
+  X(glmga)                    \
+  X(pp_chart2table)           \
+  X(minicpmv4_7)              \
+  X(minicpm_ocr)              \
+  X(musicflamingo)            \
+  X(granite_speech_plus)      \
+  X(fun_asr_nano)             \
+  X(moss_transcribe_diarize)  \
   X(mamba)                    \
   X(mamba2)                   \
   X(falcon_mamba)             \
