@@ -228,10 +228,15 @@ std::optional<ConfigReader> ConfigReader::object(const std::string& key) const {
   return ConfigReader(std::move(data));
 }
 
-ConfigReader ConfigReader::with_defaults(const std::map<std::string, int>& numbers) const {
+ConfigReader ConfigReader::with_defaults(const std::map<std::string, double>& numbers) const {
   auto data = std::make_shared<Data>(*data_);
   for (const auto& [key, number] : numbers)
-    if (!has(key)) data->json[key] = number;
+    if (!has(key)) {
+      if (const auto whole = static_cast<std::int64_t>(number); static_cast<double>(whole) == number)
+        data->json[key] = whole;
+      else
+        data->json[key] = number;
+    }
   return ConfigReader(std::move(data));
 }
 

@@ -191,7 +191,8 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
                                        {"yarn", Scaling::yarn},
                                        {"dynamic", Scaling::dynamic},
                                        {"longrope", Scaling::longrope},
-                                       {"mrope", Scaling::none},  // of text alone all its positions are the same
+                                       {"mrope", Scaling::none},      // of text alone all its positions are the same
+                                       {"xdrope", Scaling::dynamic},  // likewise (HunYuan)
                                        {"su", Scaling::longrope}});
   if (at.has("llama_4_scaling_beta")) {
     rotary.query_growth = at.number("llama_4_scaling_beta", 0, 1e3);

@@ -55,7 +55,7 @@ class ConfigReader {
   /// A nested object; nullopt when absent.
   std::optional<ConfigReader> object(const std::string& key) const;
   /// The same object, with these numbers where it has none.
-  ConfigReader with_defaults(const std::map<std::string, int>& numbers) const;
+  ConfigReader with_defaults(const std::map<std::string, double>& numbers) const;
   /// The same object, as if it had not this key, which counts as read.
   ConfigReader without(const std::string& key) const;
   /// A token id, or the first of a list of ids. nullopt when absent or outside [0, vocab): an id that no logit can give

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/analysis/model_facts.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/edits/intervention.h"
@@ -176,6 +177,95 @@ TEST_CASE("Qwen2.5-VL of 3B has its keys beside all others; LLaVA leaves out wha
   CHECK(llava.dims.d_mlp == 11008);
   CHECK(llava.dims.vocab == 32064);
   CHECK(llava.context == 4096);
+}
+
+TEST_CASE("layers of Llama 3.2 Vision that look at pictures are passed by where there is none") {
+  const ModelConfig c = read("mllama", R"({"model_type": "mllama", "image_token_index": 128256,
+    "text_config": {"model_type": "mllama_text_model", "eos_token_id": [128001, 128008, 128009],
+      "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38], "num_hidden_layers": 40, "rope_scaling": {"factor": 8.0,
+      "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+      "rope_type": "llama3"}}, "vision_config": {"model_type": "mllama_vision_model"}})");
+  CHECK(c.dims.layers == 32);  // as Llama 3.1 of 8B, which the text half is
+  CHECK(c.dims.kv_heads == 8);
+  CHECK(c.dims.vocab == 128256);
+  CHECK(c.rotary.base == 500000);
+  CHECK(c.rotary.scaling == RotaryConfig::Scaling::llama3);
+  CHECK_FALSE(c.tied_embeddings);
+  const auto layers = [](const std::string& said) {
+    return read("mllama",
+                R"({"text_config": {"model_type": "mllama_text_model", "num_hidden_layers": 12)" + said + "}}")
+        .dims.layers;
+  };
+  CHECK(layers("") == 10);  // 3 and 8 of the usual ones
+  CHECK(layers(R"(, "cross_attention_layers": [])") == 12);
+  CHECK(layers(R"(, "cross_attention_layers": [1, 1, 40])") == 11);
+  CHECK_THROWS_WITH_AS(layers(R"(, "cross_attention_layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])"),
+                       doctest::Contains("cross_attention_layers"), Error);
+  // Their tensors stand unread, under the names they have; those that are read move up.
+  const std::vector<std::string> unused = model_facts(reference("families/mllama")).unused;
+  const auto behind = [&](const std::string& start) {
+    return std::ranges::count_if(unused, [&](const std::string& name) { return name.starts_with(start); });
+  };
+  CHECK(behind("language_model.model.layers.0.") == 13);
+  CHECK(behind("language_model.model.layers.2.") == 13);
+  CHECK(behind("language_model.model.layers.") == 26);
+  CHECK(behind("model.layers.") == 0);
+}
+
+TEST_CASE("what transformers has where the text half says nothing, of those whose defaults are their own") {
+  const ModelConfig emu = read("emu3", R"({"text_config": {"model_type": "emu3_text_model"}})");
+  CHECK(emu.rotary.base == 1e6);
+  CHECK(emu.norm_epsilon == 1e-5);
+  CHECK(emu.dims.vocab == 184622);
+  CHECK(emu.dims.kv_heads == 8);
+  const ModelConfig docling = read("granite_docling", R"({"text_config": {"model_type": "granite_docling_text"}})");
+  CHECK(docling.embedding_scale == 12);
+  CHECK(docling.residual_scale == 0.263);
+  CHECK(docling.score_scale == 0.015625);
+  CHECK(docling.logit_scale == 0.25);
+  CHECK(docling.tied_embeddings);
+  CHECK(docling.dims.heads == 16);
+  const std::string glm = R"({"text_config": {"model_type": "glm4v_text", "num_hidden_layers": 2, "hidden_size": 64,
+    "intermediate_size": 30, "num_attention_heads": 4, "max_position_embeddings": 90, "vocab_size": 50)";
+  for (const char* type : {"glm4v", "glm46v"}) {
+    CAPTURE(type);
+    CHECK(read(type, glm + "}}").norm_epsilon == 1e-5);
+    CHECK(read(type, glm + "}}").rotary.width <= 0);
+    CHECK(read(type, glm + R"(, "partial_rotary_factor": 0.5}})").rotary.width == 8);
+  }
+  CHECK(read("qwen3_omni_moe",
+             R"({"thinker_config": {"text_config": {"model_type": "qwen3_omni_moe_text", "head_dim": 128}}})")
+            .experts.renormalized);
+  const ModelConfig qwen = read("qwen2_5_omni", R"({"thinker_config": {"text_config": {"use_sliding_window": true,
+    "num_hidden_layers": 30, "model_type": "qwen2_5_omni_text"}}})");
+  CHECK(qwen.rotary.base == 1e6);
+  CHECK(qwen.window(27) == 0);
+  CHECK(qwen.window(28) == 32768);
+  CHECK_FALSE(qwen.tied_embeddings);
+}
+
+TEST_CASE("published files' other words, and what of them is refused") {
+  CHECK(read("kimi_k25", R"({"text_config": {"model_type": "kimi_k2", "first_k_dense_replace": 1}})").text_family ==
+        "deepseek_v3");
+  CHECK_THROWS_WITH_AS(read("qwen2_5_omni", R"({"text_config": {"model_type": "qwen2_5_omni_text"}})"),
+                       doctest::Contains("thinker_config"), Error);
+  CHECK_THROWS_WITH_AS(read("glm4v_moe", R"({"text_config": {"model_type": "glm4v_moe_text", "use_qk_norm": true,
+    "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 30, "num_attention_heads": 4,
+    "max_position_embeddings": 90, "vocab_size": 50}})"),
+                       doctest::Contains("use_qk_norm"), Error);
+  CHECK_THROWS_WITH_AS(read("hunyuan_vl", R"({"head_dim": 128, "attention_head_dim": 64})"),
+                       doctest::Contains("attention_head_dim"), Error);
+  CHECK_THROWS_WITH_AS(read("aria", R"({"text_config": {"model_type": "aria_text", "hidden_act": "gelu"}})"),
+                       doctest::Contains("hidden_act"), Error);
+  CHECK_THROWS_WITH_AS(read("molmo2", R"({"text_config": {"model_type": "molmo2_text", "additional_vocab_size": 64}})"),
+                       doctest::Contains("additional_vocab_size"), Error);
+  CHECK_THROWS_WITH_AS(read("molmo2", R"({"text_config": {"model_type": "molmo2_text", "qk_norm_type": "none"}})"),
+                       doctest::Contains("qk_norm_type"), Error);
+  const ModelConfig molmo = read("molmo2", R"({"text_config": {"model_type": "molmo2_text", "layer_norm_eps": 1e-5,
+    "qkv_bias": true}})");
+  CHECK(molmo.norm_epsilon == 1e-5);
+  CHECK(molmo.bias.q);
+  CHECK_FALSE(molmo.bias.o);
 }
 
 TEST_CASE("a text of another family, and keys within it that nobody reads, are refused") {

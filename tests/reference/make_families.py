@@ -20,6 +20,7 @@ from decoder_cases import DECODERS, TEXT_HALVES
 from encoder_cases import ENCODERS
 from more_encoder_cases import MORE_ENCODERS, as_configured, as_published
 from reference_model import write_safetensors
+from text_half_cases import MORE_TEXT_HALVES, OTHER_HALF
 
 ENCODERS |= MORE_ENCODERS
 HERE = pathlib.Path(__file__).parent / "families"
@@ -68,6 +69,23 @@ def in_blocks(model, seed):
     return stored
 
 
+BEHIND_MODEL = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head")]
+PUBLISHED_PREFIXES = {
+    **{name: BEHIND_MODEL for name in ("mllama", "kimi_k25", "aria", "video_llava", "fuyu", "qianfan_ocr", "granite_speech",
+                                       "audioflamingo3", "musicflamingo", "glmasr", "vibevoice_asr")},
+    **{name: [("model.language_model.", "thinker.model."), ("lm_head", "thinker.lm_head")]
+       for name in ("qwen2_5_omni", "qwen3_omni_moe")},
+    **{name: [("model.language_model.", "model.")] for name in ("qwen2_5_omni_thinker", "paddleocr_vl", "hunyuan_vl")},
+    "emu3": [("model.text_model.", "text_model.model."), ("lm_head", "text_model.lm_head")],
+    "hyperclovax_vision_v2": [("model.language_model.", "model.language_model.model."),
+                              ("lm_head", "model.language_model.lm_head")],
+    "molmo2": [("model.language_model.layers.", "model.transformer.blocks."),
+               ("model.language_model.norm.", "model.transformer.ln_f."),
+               ("input_layernorm", "attn_norm"), ("post_attention_layernorm", "ff_norm"),
+               ("self_attn.o_proj", "self_attn.attn_out"), ("mlp.down_proj", "mlp.ff_out")],
+}
+
+
 def published(name, key, value):
     """(name in the files of this family, tensor) of a parameter: the library of today keeps all experts in one."""
     key = "embed_out.weight" if (name, key) == ("gpt_neox-serial", "lm_head.weight") else key
@@ -76,6 +94,9 @@ def published(name, key, value):
         key = key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
     if name == "mimo_v2_flash":
         key = key.replace("self_attn.sinks", "self_attn.attention_sink_bias")
+    if name in PUBLISHED_PREFIXES:
+        for today, theirs in PUBLISHED_PREFIXES[name]:
+            key = key.replace(today, theirs)
     if name in ("mistral3", "llava", "vipllava", "aya_vision", "voxtral", "qwen2_audio", "paligemma-gemma"):
         key = key.replace("model.language_model.", "language_model.model.").replace("lm_head", "language_model.lm_head")
         key = key.replace("model.vision", "vision") if key.startswith("model.v") else key
@@ -90,6 +111,13 @@ def published(name, key, value):
         key, name = key.replace(".mlp.router.", ".mlp.gate."), "mixtral"
     if name.startswith("ernie4_5_moe"):
         key = key.replace("mlp.gate.moe_statics", "mlp.moe_statics")
+    if name == "aria":
+        key = key.replace("mlp.experts.gate_up_proj", "mlp.experts.fc1.weight")
+        key = key.replace("mlp.experts.down_proj", "mlp.experts.fc2.weight")
+        return [(key, value)]
+    if name == "molmo2" and key.endswith("embed_tokens.weight"):  # the rows of pictures apart
+        at = "model.transformer.wte."
+        return [(at + "embedding", value[:-128]), (at + "new_embedding", value[-128:])]
     if name.endswith("-today") or name == "qwen3_5_moe":
         return [(key, value)]
     if name == "exaone_moe":
@@ -201,12 +229,14 @@ def closest(config, logits, correction):
 
 
 def taken_of(config):
-    return getattr(config, "num_experts_per_tok", None) or getattr(config, "top_k_experts", None)
+    return next((getattr(config, key) for key in ("num_experts_per_tok", "top_k_experts", "moe_topk")
+                 if getattr(config, key, None)), None)
 
 
 def watch_routers(model, config, seen):
     """The logits of every router, as `seen[layer]`; a token whose last expert is nearly another's is no test."""
-    count, taken = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0), taken_of(config)
+    count, taken = next((getattr(config, key) for key in ("num_local_experts", "num_experts", "moe_num_experts")
+                  if getattr(config, key, None)), 0), taken_of(config)
 
     def hook(layer, correction):
         def of(module, inputs, _):
@@ -256,8 +286,8 @@ def in_doubles(module):
 
 
 # Some layers mix tokens by a state, others attend.
-DELTAS = ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
-CONVOLUTIONS = ("lfm2", "lfm2_moe")  # … a short convolution
+DELTAS = ("minicpmv4_6", "minicpmv4_7", "minicpm_ocr", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
+CONVOLUTIONS = ("lfm2", "lfm2_moe", "lfm2_vl")  # … a short convolution
 HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h", "falcon_h1") + DELTAS + CONVOLUTIONS
 
 
@@ -272,7 +302,8 @@ def mixes_by_state(config, layer):
 
 def mixing_layers(config):
     """The layers of the library that begin a block here: of Nemotron-H an MLP is one by itself, here part of the block."""
-    count = config.get_text_config().num_hidden_layers
+    text = config.get_text_config()
+    count = text.num_hidden_layers - len(getattr(text, "cross_attention_layers", None) or [])  # of pictures
     if config.model_type == "falcon_h1":  # whose layers are both
         return [i // 2 for i in range(2 * count)]
     return [i for i in range(count) if config.model_type != "nemotron_h" or config.layer_types[i] not in ("mlp", "moe")]
@@ -317,8 +348,8 @@ def watch_deltas(model, seen, streams):
     """What every layer of the delta rule is given, of its last pass: `seen[layer]` = queries and keys as they meet, values,
     ln of what is kept, and β; (token, head, …) each, and how these become an output."""
     import importlib
-    kind = model.config.model_type
-    module = importlib.import_module(f"transformers.models.{kind.removesuffix('_text')}.modeling_{kind.removesuffix('_text')}")
+    kind = model.config.get_text_config().model_type.removesuffix("_text")
+    module = importlib.import_module(f"transformers.models.{kind}.modeling_{kind}")
     in_doubles(module)
     layers = [i for i in range(len(blocks_of(model))) if mixes_by_state(model.config, i)]
     turn = [-1]
@@ -441,10 +472,13 @@ def make(name):
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name in ENCODERS
     kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForMultimodalLM
             if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
+    if name in ("audioflamingo3", "musicflamingo"):  # which none of these knows
+        kind = getattr(transformers, config_class.replace("Config", "ForConditionalGeneration"))
+        kind.from_config = kind._from_config
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     hybrid = config.model_type in HYBRIDS
     state_space, states, streams = name.startswith(("mamba", "falcon_mamba")) or hybrid, {}, {}
-    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next")) and not name.startswith("gemma4") else 0.7,  # those add 1
+    drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith(("gemma", "vaultgemma", "nemotron", "qwen3_5", "qwen3_next", "minicpm_ocr", "minicpmv")) and not name.startswith("gemma4") else 0.7,  # those add 1
           size=0.9 if state_space else 1.6)  # what a state amounts to grows with the product of three
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
@@ -470,11 +504,11 @@ def make(name):
         block.mamba.register_forward_hook(lambda _, __, output, layer=layer: mixed.__setitem__(
             layer, output[0] * config.ssm_out_multiplier))
     attentions = dict() if state_space and not hybrid else dict(output_attentions=True)
-    whole, model = model, model.language_model if name == "llama4" else model  # the whole asks for a picture
+    whole, model = model, model.language_model if name in ("llama4", "blip_2", "instructblip") else model  # the whole asks for a picture
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = (expected_deltas(model, config.get_text_config(), states) if config.model_type in DELTAS else
-                  expected_convolutions(config, states) if config.model_type in CONVOLUTIONS else expected_states(config, states))
+                  expected_convolutions(config.get_text_config(), states) if config.model_type in CONVOLUTIONS else expected_states(config, states))
         added = dict(mixed)
         streams = dict(streams) if state_space else dict(enumerate(x[0] for x in out.hidden_states))
         logits_of_routers = dict(routers)
@@ -500,6 +534,21 @@ def make(name):
         written |= {key: value for key, value in written.pop("text_config").items() if key != "model_type"}
         rope = written.pop("rope_parameters")
         written |= dict(rope_theta=rope["rope_theta"], rope_scaling=dict(type="mrope", mrope_section=rope["mrope_section"]))
+    if name in ("paddleocr_vl", "hunyuan_vl", "fuyu"):
+        written |= {key: value for key, value in written.pop("text_config").items() if key != "model_type"}
+    if name in ("paddleocr_vl", "hunyuan_vl"):
+        rope = written.pop("rope_parameters")
+        written |= dict(rope_theta=rope.pop("rope_theta"), rope_scaling=rope)
+    if name == "hunyuan_vl":
+        rope["type"] = "xdrope"
+        rope["xdrope_section"], _ = rope.pop("mrope_section"), rope.pop("rope_type")
+        written["attention_head_dim"] = written["head_dim"]
+    if name in ("qwen2_5_omni", "qwen3_omni_moe"):
+        written = dict(model_type=name, thinker_config=written)
+    if name == "kimi_k25":
+        written["text_config"]["model_type"] = "kimi_k2"
+    if name == "janus":
+        del written["tie_word_embeddings"], written["text_config"]["tie_word_embeddings"]
     if name == "exaone":
         for today, published_so in (("num_hidden_layers", "num_layers"), ("rms_norm_eps", "layer_norm_epsilon"),
                                     ("hidden_act", "activation_function")):
@@ -527,12 +576,26 @@ def make(name):
         if key in stored:
             weights |= stored[key]
             continue
+        of_text = any(part in key for part in ("language_model", "text_model", "lm_head", "model.layers"))
+        if name in MORE_TEXT_HALVES and not of_text and value.numel() > OTHER_HALF and "embed_tokens." not in key:
+            continue
         for own, tensor in published(name, key, value.detach()):
             weights[own] = tensor.numpy().astype("<f4")
     if name == "sarvam_moe-older":
         for key in [key for key in weights if key.endswith("self_attn.q_proj.weight")]:
             parts = [weights.pop(key.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
             weights[key.replace("self_attn.q_proj", "attention.query_key_value")] = np.concatenate(parts)
+    if name == "molmo2":
+        for key in [key for key in weights if key.endswith("self_attn.q_proj.weight")]:
+            for kind in ("weight", "bias"):
+                parts = [weights.pop(key.replace("q_proj.weight", f"{part}_proj.{kind}")) for part in "qkv"]
+                weights[key.replace("q_proj.weight", f"att_proj.{kind}")] = np.concatenate(parts)
+        for key in [key for key in weights if key.endswith("mlp.up_proj.weight")]:
+            both = [weights.pop(key), weights.pop(key.replace("up_proj", "gate_proj"))]
+            weights[key.replace("up_proj", "ff_proj")] = np.concatenate(both)
+    if name == "glm_ocr":
+        for key in [key for key in weights if ".layers.1." in key]:
+            weights[key.replace(".layers.1.", ".layers.2.")] = weights[key]
     write_safetensors(folder / "model.safetensors", as_published(name, weights))
     f4 = lambda tensor: tensor.numpy().astype("<f4")
     expected = {"tokens": np.asarray(TEXT, "<i4"), "greedy": np.asarray(chosen[len(TEXT):], "<i4"),

@@ -113,6 +113,55 @@
   X(llava_next_video)         \
   X(voxtral)                  \
   X(qwen2_audio)              \
+  X(mllama)                   \
+  X(qwen2_5_omni)             \
+  X(qwen2_5_omni_thinker)     \
+  X(qwen3_omni_moe)           \
+  X(qwen3_omni_moe_thinker)   \
+  X(lfm2_vl)                  \
+  X(glm46v)                   \
+  X(glm4v_moe)                \
+  X(glm_ocr)                  \
+  X(kimi_k25)                 \
+  X(idefics2)                 \
+  X(deepseek_vl)              \
+  X(deepseek_vl_hybrid)       \
+  X(janus)                    \
+  X(ovis2)                    \
+  X(paddleocr_vl)             \
+  X(aria)                     \
+  X(video_llava)              \
+  X(video_llama_3)            \
+  X(hunyuan_vl)               \
+  X(exaone4_5)                \
+  X(fast_vlm)                 \
+  X(emu3)                     \
+  X(perception_lm)            \
+  X(fuyu)                     \
+  X(molmo2)                   \
+  X(got_ocr2)                 \
+  X(lighton_ocr)              \
+  X(qianfan_ocr)              \
+  X(hyperclovax_vision_v2)    \
+  X(minicpmv4_6)              \
+  X(granite4_vision)          \
+  X(granite_docling)          \
+  X(phi4_multimodal)          \
+  X(granite_speech)           \
+  X(audioflamingo3)           \
+  X(glmasr)                   \
+  X(qwen3_asr)                \
+  X(vibevoice_asr)            \
+  X(blip_2)                   \
+  X(instructblip)             \
+  X(glmga)                    \
+  X(pp_chart2table)           \
+  X(minicpmv4_7)              \
+  X(minicpm_ocr)              \
+  X(musicflamingo)            \
+  X(granite_speech_plus)      \
+  X(fun_asr_nano)             \
+  X(moss_transcribe_diarize)  \
   X(mamba)                    \
   X(mamba2)                   \
   X(falcon_mamba)             \

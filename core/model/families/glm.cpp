@@ -8,12 +8,12 @@
 
 namespace headscope {
 
-void glm_like(ConfigMap& keys, ModelConfig& c, int usual_head) {
+void glm_like(ConfigMap& keys, ModelConfig& c, const GlmUsual& usual) {
   keys.extents(c, {});
-  if (keys.reading() && !keys.json().has("head_dim") && usual_head > 0) c.dims.d_head = usual_head;
-  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1.5625e-7);
+  if (keys.reading() && !keys.json().has("head_dim") && usual.d_head > 0) c.dims.d_head = usual.d_head;
+  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", usual.epsilon);
   c.rotary.layout = RotaryLayout::interleaved;
-  keys.rotary(c, 10000, 0.5);
+  keys.rotary(c, 10000, usual.share);
   keys.gated_mlp("hidden_act", c, "silu");
   bool biased = c.bias.q;
   keys.flag("attention_bias", biased, true);
@@ -23,7 +23,7 @@ void glm_like(ConfigMap& keys, ModelConfig& c, int usual_head) {
 }
 
 void glm_keys(ConfigMap& keys, ModelConfig& c) {
-  glm_like(keys, c, 128);
+  glm_like(keys, c, {});
 }
 
 WeightNames glm_names(const ModelConfig&) {

@@ -7,12 +7,10 @@
 
 namespace headscope {
 
-namespace {
-void glm4v_keys(ConfigMap& keys, ModelConfig& c) {
-  glm_like(keys, c, 0);
+void glm4v_text_keys(ConfigMap& keys, ModelConfig& c) {
+  glm_like(keys, c, {.d_head = 0, .epsilon = 1e-5, .share = 1});
   c.norm_place = NormPlace::both;
 }
-}  // namespace
 
 Family glm4v_family();  // declared with all others in family.cpp
 Family glm4v_family() {
@@ -20,7 +18,7 @@ Family glm4v_family() {
                            .architecture = "Glm4vForConditionalGeneration",
                            .summary = to_say("as glm4: the half that reads text, pictures are not read"),
                            .types = {"glm4v_text"},
-                           .map = &glm4v_keys,
+                           .map = &glm4v_text_keys,
                            .names = &glm4_names});
 }
 

@@ -34,13 +34,13 @@ void olmo_hybrid_positions(ConfigMap& keys, ModelConfig& c) {
 }
 
 /// What the library has where a file does not say the extents of layers with a state.
-std::map<std::string, int> usual_states(const ConfigReader& json, const ModelDims& d) {
+std::map<std::string, double> usual_states(const ConfigReader& json, const ModelDims& d) {
   const int groups = json.integer("linear_num_key_heads", 1, limit::heads, d.heads),
             size = json.integer("linear_key_head_dim", 1, limit::d_head, 3 * d.d_model / (4 * groups));
-  std::map<std::string, int> usual{{"linear_num_key_heads", groups},
-                                   {"linear_num_value_heads", d.heads},
-                                   {"linear_key_head_dim", size},
-                                   {"linear_value_head_dim", 2 * size}};
+  std::map<std::string, double> usual{{"linear_num_key_heads", groups},
+                                      {"linear_num_value_heads", d.heads},
+                                      {"linear_key_head_dim", size},
+                                      {"linear_value_head_dim", 2 * size}};
   if (d.layers < 4) usual["full_attention_interval"] = d.layers;  // one layer attends, however few there are
   return usual;
 }

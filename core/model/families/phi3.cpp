@@ -1,12 +1,12 @@
 // Phi 3 (Abdin et al., Phi-3 Technical Report, 2024): as Llama, with one matrix for queries, keys and values and one
 // for both branches of the MLP.
 
+#include "core/model/families/phi3.h"
+
 #include "core/base/words.h"
-#include "core/model/families/usual.h"
 
 namespace headscope {
 
-namespace {
 void phi3_keys(ConfigMap& keys, ModelConfig& c) {
   keys.extents(c, {.d_head = ""});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
@@ -23,7 +23,6 @@ WeightNames phi3_names(const ModelConfig&) {
   names.gate_up = "mlp.gate_up_proj";
   return names;
 }
-}  // namespace
 
 Family phi3_family();  // declared with all others in family.cpp
 Family phi3_family() {

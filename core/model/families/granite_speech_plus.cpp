@@ -1,0 +1,18 @@
+// Granite Speech Plus (IBM, 2026), of which the half that reads text is read. Logits are divided as Granite's are;
+// transformers 5's class of both halves leaves that out.
+
+#include "core/base/words.h"
+#include "core/model/families/text_half.h"
+
+namespace headscope {
+
+Family granite_speech_plus_family();  // declared with all others in family.cpp
+Family granite_speech_plus_family() {
+  return text_half_family({.model_type = "granite_speech_plus",
+                           .architecture = "GraniteSpeechPlusForConditionalGeneration",
+                           .summary = to_say("as granite: the half that reads text, sounds are not read"),
+                           .types = {"granite"},
+                           .tied = true});
+}
+
+}  // namespace headscope

@@ -1,0 +1,16 @@
+// MiniCPM-V 4.6 (OpenBMB, 2026), of which the half that reads text is read.
+
+#include "core/base/words.h"
+#include "core/model/families/text_half.h"
+
+namespace headscope {
+
+Family minicpmv4_6_family();  // declared with all others in family.cpp
+Family minicpmv4_6_family() {
+  return text_half_family({.model_type = "minicpmv4_6",
+                           .architecture = "MiniCPMV4_6ForConditionalGeneration",
+                           .summary = to_say("as qwen3_5_text: the half that reads text, pictures are not read"),
+                           .types = {"qwen3_5_text"}});
+}
+
+}  // namespace headscope
