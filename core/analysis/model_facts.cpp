@@ -196,6 +196,14 @@ int full_width(const ModelConfig& c) {
     if (c.window(layer) == 0) return c.dims.widths_of(layer).d_head;
   return c.dims.d_head;
 }
+
+/// Whether layers with a window rotate by one base and the others by one.
+bool rotated_by_window(const ModelConfig& c) {
+  for (int layer = 0; layer < c.dims.layers; ++layer)
+    for (int before = 0; before < layer; ++before)
+      if ((c.window(layer) > 0) == (c.window(before) > 0) && c.rotary_of(layer) != c.rotary_of(before)) return false;
+  return true;
+}
 }  // namespace
 
 /// What this model does that GPT-2 and Llama do not, in words.
@@ -340,7 +348,8 @@ std::string switches(const ModelConfig& c) {
     tell(c.rotary.pairs >= 0, say("{} of {} pairs of a head rotated", c.rotary.pairs, full_width(c) / 2));
     tell(c.rotary.width > 0, say("{} of {} dimensions of a head rotated", c.rotary.width, c.dims.d_head));
     tell(c.rotary.layout == RotaryLayout::interleaved, said("adjacent pairs rotated"));
-    tell(!c.layer_rotary.empty(), said("layers with a window rotated by another base"));
+    tell(!c.layer_rotary.empty(), rotated_by_window(c) ? said("layers with a window rotated by another base")
+                                                       : said("layers rotated by bases of their own"));
     tell(!c.layer_turns.empty(),
          say("{} of {} layers not rotated", std::ranges::count(c.layer_turns, false), c.dims.layers));
   }

@@ -65,7 +65,8 @@ struct BiasSet {
   bool qk_norm = false;         ///< likewise
   bool unembedding = false;
   bool output_gate = false;
-  bool head = true;  ///< of the layer before the unembedding
+  bool last_o = false;  ///< o, of the last layer alone
+  bool head = true;     ///< of the layer before the unembedding
   static BiasSet none() {
     return {.q = false, .k = false, .v = false, .o = false, .up = false, .down = false, .norm = false};
   }

@@ -193,7 +193,8 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
                                        {"longrope", Scaling::longrope},
                                        {"mrope", Scaling::none},      // of text alone all its positions are the same
                                        {"xdrope", Scaling::dynamic},  // likewise (HunYuan)
-                                       {"su", Scaling::longrope}});
+                                       {"su", Scaling::longrope},
+                                       {"deepseek_yarn", Scaling::yarn}});  // as Sarvam's makers call it
   if (at.has("llama_4_scaling_beta")) {
     rotary.query_growth = at.number("llama_4_scaling_beta", 0, 1e3);
     rotary.original_context = trained_context(at, root, {});

@@ -23,6 +23,7 @@ struct ExpertConfig {
   int width = 0;                  ///< d_mlp of an expert
   int shared_width = 0;           ///< > 0: an expert beside them that takes every token, unweighed, …
   bool shared_gate = false;       ///< … or weighed by σ(x · w)
+  double shared_scale = 1;        ///< what it puts out is multiplied by this, which is read into its matrix
   std::vector<bool> layers = {};  ///< whether a layer has experts; empty = all
   RouterScore score = RouterScore::softmax;
   double nearness = 0;              ///< of RouterScore::near_best

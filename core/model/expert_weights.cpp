@@ -49,6 +49,18 @@ class ExpertReader {
     });
   }
 
+  void all_below(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
+    const Index d = c_.dims.d_model, width = c_.experts.width;
+    const auto take = [&](const std::string& name, auto give) {
+      reader_.take(at + name, {c_.experts.count * width, d}, [&](const Tensor& all) {
+        for (Index e = 0; e < c_.experts.count; ++e) give(nth(into, e), all.slice(0, e * width, (e + 1) * width));
+      });
+    };
+    take(names.gate_below, [](RawExpert& expert, const Tensor& own) { expert.gate_weight = own.transpose(0, 1); });
+    take(names.up_below, [](RawExpert& expert, const Tensor& own) { expert.up_weight = own.transpose(0, 1); });
+    take(names.down_below, [](RawExpert& expert, const Tensor& own) { expert.down_weight = own; });
+  }
+
   /// Views of the tensors that hold all experts.
   void all_in_one(const std::string& at, const ExpertNames& names, std::vector<RawExpert>& into) {
     const Index count = c_.experts.count, d = c_.dims.d_model, width = c_.experts.width;
@@ -112,7 +124,9 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   // Other formats of a family that has them in one may keep them apart.
   const bool apart = names.gate_up_of_all.empty() || (!reader.contains(at + names.gate_up_of_all) &&
                                                       reader.contains(at + names.expert + "0." + names.up + ".weight"));
-  if (!apart)
+  if (!names.gate_below.empty())
+    read.all_below(at, names, into.each);
+  else if (!apart)
     read.all_in_one(at, names, into.each);
   else
     for (int e = 0; e < c.count; ++e)
@@ -133,7 +147,7 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   if (c.shared_gate)
     reader.take_transposed(at + names.shared_gate + ".weight", config.dims.d_model, 1, into.shared_gate);
   for (RawExpert& each : into.each) scale_output(each, config.residual_scale);
-  scale_output(into.shared, config.residual_scale);
+  scale_output(into.shared, config.residual_scale * c.shared_scale);
 }
 
 }  // namespace headscope

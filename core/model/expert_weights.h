@@ -22,6 +22,9 @@ struct ExpertNames {
   bool rows =
       false;  ///< these as torch.nn.Linear has them: (expert, 2 · width, d_model), the rows of gate before
               ///< those of up (of an MLP without a gate the latter alone), and (expert, d_model, width). Without biases
+  /// All three set: every matrix of all experts in one tensor, one below the other, each (expert · width, d_model), as
+  /// torch.nn.Linear has gate and up, and down the other way round. Without biases (DBRX).
+  std::string gate_below, up_below, down_below;
   bool halves = false;  ///< without `rows`: the columns of gate before those of up, not in turn. Without biases
   std::string shared_gate = "mlp.shared_expert_gate";  ///< of ExpertConfig::shared_gate
   /// Of ExpertConfig::beside: the norms; of the router's the gain is divided by √d_model. Of weigh_output the last.

@@ -121,6 +121,7 @@ ParameterParts parameter_parts(const ModelConfig& c) {
         attending * ((c.bias.q ? q : 0) + (c.bias.k ? k : 0) + (c.bias.v ? k : 0) + (c.bias.o ? d : 0));
     products = attending * (d * q / g.q + d * k / g.k + d * k / g.v + q * d / g.o);
   }
+  if (c.bias.last_o) out.attention_biases += d;
   std::int64_t sinks = 0;
   for (int layer = 0; layer < c.dims.layers; ++layer) sinks += c.has_sinks(layer) ? c.dims.heads : 0;
   out.attention = products + out.attention_biases + sinks + (c.layer_scales ? layers * d : 0);

@@ -313,6 +313,7 @@ class UsualReader {
     else
       linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d, c_.state_space->bias,
              raw.o_weight, raw.o_bias);
+    if (c_.bias.last_o && layer == dims.layers - 1) reader_.take(at + n_.last_o_bias, {d}, raw.o_bias);
     if (dims.d_layer > 0) {
       Tensor none;
       reader_.take_transposed(at + n_.input_gate + ".weight", d, dims.d_layer, raw.input_gate_weight);

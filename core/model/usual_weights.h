@@ -37,6 +37,7 @@ struct WeightNames {
   std::string q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm";
   std::string head_by_head;  ///< with ModelConfig::qk_norm_by_head: the norm of head h is "q_norm.THIS" + h
   std::string sinks = "self_attn.sinks";
+  std::string last_o_bias;  ///< of BiasSet::last_o
   /// Of ModelDims::d_layer: table, projection and norm of all layers, and of a block gate, output and norm.
   std::string layer_embedding, layer_projection, layer_norm, input_gate, input_out, input_norm;
   std::string stream_scale;  ///< of ModelDims::stream_scales

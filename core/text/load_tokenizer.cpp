@@ -48,6 +48,8 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& pat
   if (marian(folder))
     return read_marian(folder / "target.spm", folder / (has("target_vocab.json") ? "target_vocab.json" : "vocab.json"),
                        settings);
+  if (t5 && settings.tokenizer_class == "GPTSw3Tokenizer")
+    return read_gpt_sw3_sentencepiece(folder / "spiece.model", settings);
   if (t5) return read_t5_sentencepiece(folder / "spiece.model", settings);
   if (deberta) return read_deberta_sentencepiece(folder / "spm.model", settings);
   if (pieces) return read_sentencepiece(folder / "tokenizer.model", settings);

@@ -12,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/io/json_view.h"
+#include "core/text/normalizer.h"
 #include "core/text/table_tokenizer.h"
 
 namespace headscope {
@@ -59,17 +60,21 @@ std::size_t longest_token(const SentencePieceProcessor& processor) {
   return longest;
 }
 
+/// What is done to a text before the library sees it.
+using Preparation = AlignedText (*)(AlignedText text, const std::stop_token& stop);
+
 class SentencePieceTokenizer final : public TableTokenizer {
  public:
   /// `ids`: what pieces are numbered by in place of the model's own numbers, `unknown` where they have none.
   SentencePieceTokenizer(Table table, std::unique_ptr<const SentencePieceProcessor> processor, std::string where,
-                         std::optional<Vocabulary> ids = {}, std::int32_t unknown = 0)
+                         Preparation prepare = nullptr, std::optional<Vocabulary> ids = {}, std::int32_t unknown = 0)
       : TableTokenizer(std::move(table)),
         processor_(std::move(processor)),
         where_(std::move(where)),
+        prepare_(prepare),
         ids_(std::move(ids)),
         unknown_(unknown),
-        longest_(ids_ ? 0 : longest_token(*processor_)) {}
+        longest_(ids_ || prepare_ ? 0 : longest_token(*processor_)) {}
 
  protected:
   void encode_part(std::string_view text, std::int32_t base, const Options& options,
@@ -83,6 +88,11 @@ class SentencePieceTokenizer final : public TableTokenizer {
           "text",
           fmt::format("at most {} bytes in a row for SentencePiece, whose reading cannot be stopped", kLongestPart),
           fmt::format("{}, too long", text.size()), "cut it into several texts");
+    const AlignedText prepared = prepare_ ? prepare_(AlignedText::of(text, base), options.stop) : AlignedText();
+    if (prepare_) text = prepared.bytes;
+    const auto place = [&](std::int32_t at) {
+      return prepare_ ? prepared.origin[static_cast<std::size_t>(at)] : base + at;
+    };
     ImmutableSentencePieceText encoded;
     guarded(where_, [&] {
       const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), encoded.mutable_proto());
@@ -99,7 +109,7 @@ class SentencePieceTokenizer final : public TableTokenizer {
       const auto end = static_cast<std::int32_t>(pieces[last].end());
       for (auto at = static_cast<std::int32_t>(pieces[i].begin()); i <= last; ++i) {
         const std::int32_t next = i == last ? end : std::min(at + 1, end);
-        out.push_back(spanned(id_of(pieces[i]), base + at, base + next));
+        out.push_back(spanned(id_of(pieces[i]), place(at), place(next)));
         at = next;
       }
     }
@@ -118,6 +128,7 @@ class SentencePieceTokenizer final : public TableTokenizer {
 
   std::unique_ptr<const SentencePieceProcessor> processor_;
   std::string where_;
+  Preparation prepare_;
   std::optional<Vocabulary> ids_;
   std::int32_t unknown_;
   std::size_t longest_;  // see longest_token()
@@ -154,7 +165,7 @@ std::unique_ptr<SentencePieceProcessor> open_model(const std::string& file, cons
 }
 
 std::shared_ptr<const Tokenizer> make(const std::string& file, const std::string& where, const TokenizerSettings& given,
-                                      bool eos_behind) {
+                                      bool eos_behind, Preparation prepare = nullptr) {
   auto processor = open_model(file, where);
   std::vector<Vocabulary::Entry> entries;
   TableTokenizer::Table table;
@@ -180,7 +191,7 @@ std::shared_ptr<const Tokenizer> make(const std::string& file, const std::string
   table.strips_leading_space = guarded(where, [&] { return puts_space_in_front(*processor); });
   table.description = "SentencePiece";
   if (eos_behind) table.behind = special.eos;
-  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), where);
+  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), where, prepare);
 }
 
 /// ">>fra<<"
@@ -204,6 +215,34 @@ std::shared_ptr<const Tokenizer> read_t5_sentencepiece(const std::filesystem::pa
           {.content = fmt::format("<extra_id_{}>", i), .id = pieces + marks - 1 - i, .special = true});
   }
   return make(file, path.string(), settings, true);
+}
+
+namespace {
+/// As GPT-SW3's makers trained it (Ekgren et al., GPT-SW3: An Autoregressive Language Model for the Scandinavian
+/// Languages, 2023): without characters that do not print, all kinds of spaces one, composed (NFC).
+AlignedText scandinavian(AlignedText text, const std::stop_token& stop) {
+  const auto prints = [](std::int32_t c) {
+    return !(c < 9 || (c > 10 && c < 32) || (c >= 127 && c <= 160) || c == 0xAD || c == 0x200B);
+  };
+  constexpr std::int32_t spaces[] = {0x2002, 0x2003, 0x2005, 0x2008, 0x2009, 0x200A, 0x202F, 0x3000, 0xFFFC};
+  AlignedTextWriter out(text);
+  for (std::size_t at = 0; at < text.bytes.size();) {
+    const CodePoint here = code_point_at(text.bytes, at);
+    const std::size_t end = at + static_cast<std::size_t>(here.length);
+    if (std::ranges::find(spaces, here.value) != std::end(spaces))
+      out.replace(at, end, " ");
+    else if (prints(here.value))
+      out.copy(at, end);
+    at = end;
+  }
+  return normalize({NormalFormStep{NormalForm::nfc}}, out.finish(), stop);
+}
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_gpt_sw3_sentencepiece(const std::filesystem::path& path,
+                                                            TokenizerSettings settings) {
+  settings.add_bos = settings.add_bos.value_or(false);
+  return make(read_file(path, kLargestModel), path.string(), settings, false, &scandinavian);
 }
 
 std::shared_ptr<const Tokenizer> read_deberta_sentencepiece(const std::filesystem::path& path,
@@ -255,7 +294,7 @@ std::shared_ptr<const Tokenizer> read_marian(const std::filesystem::path& pieces
   table.eos = table.behind = needed(*settings.eos);
   table.strips_leading_space = guarded(where, [&] { return puts_space_in_front(*processor); });
   table.description = "SentencePiece with the numbers of vocab.json";
-  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), pieces.string(),
+  return std::make_shared<SentencePieceTokenizer>(std::move(table), std::move(processor), pieces.string(), nullptr,
                                                   std::move(vocabulary), unknown);
 }
 

@@ -17,6 +17,10 @@ std::shared_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path&
 /// T5's spiece.model: eos stands behind every text, and above the pieces there are the 100 marks <extra_id_99> …
 /// <extra_id_0> that its makers masked spans with.
 std::shared_ptr<const Tokenizer> read_t5_sentencepiece(const std::filesystem::path& path, TokenizerSettings settings);
+/// GPT-SW3's spiece.model: nothing stands around a text, and of what is written some characters are left out or become
+/// others first.
+std::shared_ptr<const Tokenizer> read_gpt_sw3_sentencepiece(const std::filesystem::path& path,
+                                                            TokenizerSettings settings);
 /// DeBERTa-v2's and v3's spm.model: [CLS] stands before every text and [SEP] behind it, and [MASK], where the model has
 /// none, is the number after its last piece. Throws Error where texts are to be written small first.
 std::shared_ptr<const Tokenizer> read_deberta_sentencepiece(const std::filesystem::path& path,

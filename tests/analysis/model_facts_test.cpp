@@ -176,6 +176,12 @@ TEST_CASE("pictures, state spaces, rotations, windows and experts in words") {
         "adjacent pairs rotated, layers with a window rotated by another base, 2 of 4 layers not rotated");
   CHECK(said([](ModelConfig& c) {
           c.position = PositionKind::rotary;
+          c.windows = {0, 4, 4, 4};
+          c.layer_rotary.assign(4, c.rotary);
+          c.layer_rotary[2].base = 60;
+        }) == "layers rotated by bases of their own, 3 of 4 layers see a window of 4 tokens");
+  CHECK(said([](ModelConfig& c) {
+          c.position = PositionKind::rotary;
           c.rotary.scaling = RotaryConfig::Scaling::longrope, c.rotary.original_context = 64;
         }) == "rotations searched for (LongRoPE), others in texts of more than 64 tokens");
   CHECK(said([](ModelConfig& c) { c.windows = {0, 1, 0, 9}; }) == "2 of 4 layers see a window of 9 tokens");

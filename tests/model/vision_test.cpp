@@ -40,6 +40,7 @@ const std::vector<std::string> all{"vit",
                                    "deit",
                                    "deit-teacher",
                                    "clip_vision_model",
+                                   "metaclip_2_vision_model",
                                    "dinov2",
                                    "dinov2-interpolated",
                                    "dinov2_with_registers",
@@ -163,20 +164,24 @@ TEST_CASE("a configuration of a vision transformer is written as it is read, its
   }
 }
 
-TEST_CASE("a whole CLIP opens as the half of it that sees") {
-  Seer s("clip_vision_model");
-  const fs::path folder = scratch_dir("clip");
-  fs::copy_file(s.folder / "model.safetensors", folder / "model.safetensors");
-  fs::copy_file(s.folder / "preprocessor_config.json", folder / "preprocessor_config.json");
-  write_file_atomically(folder / "config.json", "{\"model_type\": \"clip\", \"text_config\": {}, \"vision_config\": " +
-                                                    read_file(s.folder / "config.json") + "}");
-  Backend backend(2);
-  const LoadedModel loaded = load_model(folder, backend);
-  CHECK(loaded.model->config().family == "clip");
-  RunRequest request = s.request();
-  request.model = folder;
-  const auto trace = run(loaded, request, Ctx{backend});
-  CHECK(absolute(trace->map({1, 2}).to_dense(), s.trace(s.request())->map({1, 2}).to_dense()) == 0);
+TEST_CASE("a whole CLIP, and MetaCLIP 2, opens as the half of it that sees") {
+  for (const char* whole : {"clip", "metaclip_2"}) {
+    CAPTURE(whole);
+    Seer s(std::string(whole) + "_vision_model");
+    const fs::path folder = scratch_dir(whole);
+    fs::copy_file(s.folder / "model.safetensors", folder / "model.safetensors");
+    fs::copy_file(s.folder / "preprocessor_config.json", folder / "preprocessor_config.json");
+    write_file_atomically(folder / "config.json", std::string("{\"model_type\": \"") + whole +
+                                                      "\", \"text_config\": {}, \"vision_config\": " +
+                                                      read_file(s.folder / "config.json") + "}");
+    Backend backend(2);
+    const LoadedModel loaded = load_model(folder, backend);
+    CHECK(loaded.model->config().family == whole);
+    RunRequest request = s.request();
+    request.model = folder;
+    const auto trace = run(loaded, request, Ctx{backend});
+    CHECK(absolute(trace->map({1, 2}).to_dense(), s.trace(s.request())->map({1, 2}).to_dense()) == 0);
+  }
 }
 
 TEST_CASE("a whole SigLIP opens as the half of it that sees, whose first token is a patch") {

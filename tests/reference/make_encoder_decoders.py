@@ -32,6 +32,8 @@ bart = dict(vocab_size=43, d_model=18, encoder_layers=3, decoder_layers=2, encod
 
 led = {key: value for key, value in bart.items() if key != "max_position_embeddings"} | dict(
     max_encoder_position_embeddings=36, max_decoder_position_embeddings=30)
+fsmt = {key: value for key, value in bart.items() if key != "vocab_size"} | dict(
+    src_vocab_size=43, tgt_vocab_size=39, activation_function="relu", tie_word_embeddings=False)
 gemma = dict(vocab_size=43, hidden_size=18, head_dim=6, num_attention_heads=3, num_key_value_heads=1, intermediate_size=22,
              max_position_embeddings=40, rms_norm_eps=0.01, query_pre_attn_scalar=5, attn_logit_softcapping=3.0,
              final_logit_softcapping=4.0, sliding_window=3, pad_token_id=0, bos_token_id=1, eos_token_id=2,
@@ -66,6 +68,16 @@ MODELS = {
     "m2m_100-odd": ("M2M100Config", "M2M100ForConditionalGeneration", bart | dict(
         d_model=15, encoder_attention_heads=5, pad_token_id=4, scale_embedding=False)),
     "plbart": ("PLBartConfig", "PLBartForConditionalGeneration", bart | dict(decoder_start_token_id=41)),
+    "mvp": ("MvpConfig", "MvpForConditionalGeneration", bart | dict(encoder_layers=1, activation_function="gelu_new")),
+    # Vocabularies of unequal size; positions begin behind another padding.
+    "fsmt": ("FSMTConfig", "FSMTForConditionalGeneration", fsmt | dict(pad_token_id=4)),
+    "fsmt-bare": ("FSMTConfig", "FSMTForConditionalGeneration", fsmt | dict(
+        src_vocab_size=41, tgt_vocab_size=47, scale_embedding=False, decoder_start_token_id=46)),
+    # A source of up to (5 + 2 · 1) · 2 tokens is seen whole.
+    "bigbird_pegasus": ("BigBirdPegasusConfig", "BigBirdPegasusForConditionalGeneration", bart | dict(
+        block_size=2, num_random_blocks=1, pad_token_id=0, eos_token_id=1, activation_function="gelu_new")),
+    "bigbird_pegasus-full": ("BigBirdPegasusConfig", "BigBirdPegasusForConditionalGeneration", bart | dict(
+        attention_type="original_full", use_bias=True, scale_embedding=False, pad_token_id=0, encoder_layers=1)),
     # Windows narrower than the source; encoder and decoder have positions of their own number.
     "led": ("LEDConfig", "LEDForConditionalGeneration", led | dict(attention_window=[4, 8, 4])),
     "t5gemma": ("T5GemmaConfig", "T5GemmaForConditionalGeneration", dict(
@@ -154,21 +166,33 @@ def marian_tokenizer(folder, vocabulary):
     return {t: reader(t).input_ids for t in TEXTS}, {t: reader(text_target=t).input_ids for t in TEXTS}
 
 
+def see_whole(model):
+    """What BigBird does by itself with so short a source, but before its attention is watched."""
+    import copy
+    ids = dict(input_ids=torch.tensor([SOURCE]), decoder_input_ids=torch.tensor([TARGET]))
+    with torch.no_grad():
+        alone = copy.deepcopy(model)(**ids).logits
+        model.model.encoder.set_attention_type("original_full")
+        assert (model(**ids).logits - alone).abs().max() == 0
+
+
 def make(name):
     config_class, model_class, settings = MODELS[name]
     if name.startswith("t5gemma"):  # its norms and softmax would be of float32
         in_doubles(sys.modules[transformers.T5GemmaModel.__module__])
     if name.startswith("switch"):  # its routers
         in_doubles(sys.modules[transformers.SwitchTransformersModel.__module__])
+    if name.startswith("fsmt"):  # whose mask would be of float32
+        in_doubles(sys.modules[transformers.FSMTModel.__module__])
     config = getattr(transformers, config_class)(**settings)
     untied = settings.get("tie_word_embeddings") is False
     torch.set_default_dtype(torch.float64)
     config._attn_implementation = "eager"
     model = getattr(transformers, model_class)(config).eval().to(torch.float64)
-    if untied:  # newer versions of the library tie what they were not given
+    if untied and hasattr(model, "lm_head"):  # newer versions of the library tie what they were not given
         head = getattr(model.lm_head, "out_proj", model.lm_head)
         head.weight = torch.nn.Parameter(torch.zeros_like(head.weight))
-    tables = {n: p.clone() for n, p in model.named_parameters() if name.startswith(("marian", "pegasus")) and "embed_positions" in n}
+    tables = {n: p.clone() for n, p in model.named_parameters() if name.startswith(("marian", "pegasus", "fsmt")) and "embed_positions" in n}
     drawn(model, seed=sum(map(ord, name)), gain_around=0.0 if name.startswith("t5gemma") else 0.7)  # which adds 1
     with torch.no_grad():
         for n, p in model.named_parameters():
@@ -180,6 +204,8 @@ def make(name):
             generator = torch.Generator().manual_seed(3)
             model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator))
 
+    if getattr(config, "attention_type", None) == "block_sparse":
+        see_whole(model)
     turned_away = []
     for part, module in model.named_modules():
         if part.endswith(".mlp.router"):  # a token whose expert is nearly another's is no test

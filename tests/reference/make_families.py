@@ -18,6 +18,7 @@ import torch
 import transformers
 from decoder_cases import DECODERS, TEXT_HALVES
 from encoder_cases import ENCODERS
+from more_decoder_cases import MORE_DECODERS, as_said, called, with_sinks
 from more_encoder_cases import MORE_ENCODERS, as_configured, as_published
 from reference_model import write_safetensors
 from text_half_cases import MORE_TEXT_HALVES, OTHER_HALF
@@ -27,7 +28,7 @@ HERE = pathlib.Path(__file__).parent / "families"
 TEXT = [3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3]
 STEPS = 6
 
-FAMILIES = DECODERS | TEXT_HALVES | ENCODERS
+FAMILIES = DECODERS | MORE_DECODERS | TEXT_HALVES | ENCODERS
 
 
 def drawn(model, seed, gain_around, size=1.6):
@@ -100,6 +101,8 @@ def published(name, key, value):
     if name in ("mistral3", "llava", "vipllava", "aya_vision", "voxtral", "qwen2_audio", "paligemma-gemma"):
         key = key.replace("model.language_model.", "language_model.model.").replace("lm_head", "language_model.lm_head")
         key = key.replace("model.vision", "vision") if key.startswith("model.v") else key
+    if name in MORE_DECODERS and ".mlp.experts." not in key:
+        return [(called(name, key), value)]
     if name == "exaone":
         for today, theirs in (("model.embed_tokens", "transformer.wte"), ("model.layers", "transformer.h"),
                               ("model.norm", "transformer.ln_f"), ("self_attn.o_proj", "self_attn.out_proj"),
@@ -214,7 +217,7 @@ def closest(config, logits, correction):
         return min(gap(logits, 1), gap(logits, 2), *(float(x.min()) for x in off))
     if config.model_type == "ernie4_5_moe":
         return gap(logits.softmax(-1) + correction, config.num_experts_per_tok)
-    if config.model_type in ("afmoe", "minimax_m2", "lfm2_moe"):
+    if config.model_type in ("afmoe", "minimax_m2", "lfm2_moe", "hy_v3"):
         return gap(logits.sigmoid() + (0 if correction is None else correction), config.num_experts_per_tok)
     if getattr(config, "n_routed_experts", None) is None and config.model_type != "exaone_moe":
         return gap(logits, taken_of(config))
@@ -229,14 +232,16 @@ def closest(config, logits, correction):
 
 
 def taken_of(config):
+    own = getattr(config, "ffn_config", None)  # of DBRX
     return next((getattr(config, key) for key in ("num_experts_per_tok", "top_k_experts", "moe_topk")
-                 if getattr(config, key, None)), None)
+                 if getattr(config, key, None)), None) or getattr(own, "moe_top_k", None)
 
 
 def watch_routers(model, config, seen):
     """The logits of every router, as `seen[layer]`; a token whose last expert is nearly another's is no test."""
     count, taken = next((getattr(config, key) for key in ("num_local_experts", "num_experts", "moe_num_experts")
                   if getattr(config, key, None)), 0), taken_of(config)
+    count = count or config.ffn_config.moe_num_experts
 
     def hook(layer, correction):
         def of(module, inputs, _):
@@ -249,6 +254,8 @@ def watch_routers(model, config, seen):
         return of
 
     for name, module in model.named_modules():
+        if name.endswith(".ffn.router.layer"):
+            module.register_forward_hook(hook(int(name.split(".blocks.")[1].split(".")[0]), None))
         if name.endswith(".router.proj"):
             module.register_forward_hook(hook(int(name.split(".layers.")[1].split(".")[0]), None))
         if name.endswith((".mlp.gate", ".mlp.router", ".mlp.router.gate", ".block_sparse_moe.gate", ".block_sparse_moe.router", ".feed_forward.router", ".feed_forward.gate", ".mlp.gate.wg", ".mixer.gate")) \
@@ -483,7 +490,9 @@ def make(name):
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
         add_alibi_once(model)
-    if name.startswith(("gemma4", "llama4")):
+    if name.startswith(("granite_swa", "granitemoe_swa")):
+        with_sinks(model)
+    if name.startswith(("gemma4", "llama4")) or name in MORE_DECODERS:
         in_doubles(sys.modules[type(model).__module__])
     if name.startswith("paligemma"):  # whose softmax would be of float32
         in_doubles(sys.modules[type(model.model.language_model).__module__])
@@ -526,7 +535,8 @@ def make(name):
     folder.mkdir(parents=True, exist_ok=True)
     # config.json as Hugging Face writes it, without what is only about this machine.
     written = config.to_dict()
-    for part in (written, *(half for half in written.values() if name in TEXT_HALVES and isinstance(half, dict))):
+    for part in (written, *(half for half in written.values()
+                             if (name in TEXT_HALVES or name == "modernvbert") and isinstance(half, dict))):
         for key in ("dtype", "torch_dtype", "transformers_version", "_name_or_path", "architectures"):
             part.pop(key, None)
     written["model_type"] = config.model_type
@@ -564,12 +574,12 @@ def make(name):
         del written["tie_word_embeddings"]
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
-    (folder / "config.json").write_text(json.dumps(as_configured(name, written), indent=1) + "\n")
+    (folder / "config.json").write_text(json.dumps(as_said(name, as_configured(name, written)), indent=1) + "\n")
     if name == "bert":
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", ".expert_bias", "layer_scalar")) or ".act_fn." in key):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", ".expert_bias", "layer_scalar")) or ".act_fn." in key or name == "ibert"):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.

@@ -45,6 +45,9 @@ MODELS = {
                      plain | dict(resample=0)),
     "clip_vision_model": ("CLIPVisionConfig", "CLIPVisionModel", usual, plain | dict(
         size=dict(shortest_edge=12), do_center_crop=True, crop_size=dict(height=12, width=12), resample=3)),
+    "metaclip_2_vision_model": ("MetaClip2VisionConfig", "MetaClip2VisionModel", usual | dict(
+        hidden_act="gelu", num_hidden_layers=3), plain | dict(
+        size=dict(shortest_edge=12), do_center_crop=True, crop_size=dict(height=12, width=12), resample=3)),
     "dinov2": ("Dinov2Config", "Dinov2Model", scaled | dict(mlp_ratio=2), plain | dict(
         size=dict(shortest_edge=14), do_center_crop=True, crop_size=dict(height=12, width=12), resample=3)),
     # Positions of 5 × 5 patches, read for 3 × 4.

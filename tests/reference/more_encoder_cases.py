@@ -8,6 +8,18 @@ ends = dict(pad_token_id=1, bos_token_id=0, eos_token_id=2)
 # name → (config class, settings)
 MORE_ENCODERS = {
     "camembert": ("CamembertConfig", encoder | ends | dict(type_vocab_size=1)),
+    # Its files hold buffers of integers, which this model does not look at.
+    "ibert": ("IBertConfig", encoder | ends | dict(type_vocab_size=2, layer_norm_eps=0.01)),
+    # The half that reads text.
+    "modernvbert": ("ModernVBertConfig", dict(
+        image_token_id=42, pixel_shuffle_factor=1, vision_config=dict(
+            model_type="siglip_vision_model", hidden_size=6, intermediate_size=5, num_hidden_layers=1, num_attention_heads=1,
+            image_size=4, patch_size=4, vision_use_head=False),
+        text_config=encoder | dict(
+            model_type="modernbert", num_hidden_layers=3, hidden_size=24, local_attention=4, global_attn_every_n_layers=2,
+            decoder_bias=True, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2,
+            rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=300.0),
+                                 sliding_attention=dict(rope_type="default", rope_theta=40.0))))),
     "data2vec_text": ("Data2VecTextConfig", encoder | ends | dict(pad_token_id=2, type_vocab_size=2, hidden_act="relu")),
     "roberta_prelayernorm": ("RobertaPreLayerNormConfig", encoder | ends | dict(type_vocab_size=2, hidden_act="gelu_new")),
     "xlm_roberta_xl": ("XLMRobertaXLConfig", encoder | ends | dict(

@@ -8,6 +8,7 @@
   X(qwen3)                    \
   X(mistral)                  \
   X(gpt_neox)                 \
+  X(gpt_neox_japanese)        \
   X(gpt_neo)                  \
   X(gemma)                    \
   X(gemma2)                   \
@@ -30,10 +31,12 @@
   X(mpt)                      \
   X(cohere)                   \
   X(granite)                  \
+  X(granite_swa)              \
   X(gpt_bigcode)              \
   X(starcoder2)               \
   X(apertus)                  \
   X(cohere2)                  \
+  X(cohere2_moe)              \
   X(glm)                      \
   X(glm4)                     \
   X(seed_oss)                 \
@@ -54,6 +57,7 @@
   X(ministral3)               \
   X(internlm3)                \
   X(cwm)                      \
+  X(iquestcoder)              \
   X(vaultgemma)               \
   X(hunyuan_v1_dense)         \
   X(hunyuan_v1_moe)           \
@@ -64,6 +68,7 @@
   X(deepseek_v3)              \
   X(youtu)                    \
   X(mixtral)                  \
+  X(dbrx)                     \
   X(qwen3_moe)                \
   X(olmoe)                    \
   X(gpt_oss)                  \
@@ -76,6 +81,7 @@
   X(phimoe)                   \
   X(ernie4_5_moe)             \
   X(granitemoeshared)         \
+  X(granitemoe_swa)           \
   X(flex_olmo)                \
   X(afmoe)                    \
   X(qwen3_5_text)             \
@@ -89,6 +95,9 @@
   X(solar_open)               \
   X(sarvam_moe)               \
   X(minimax_m2)               \
+  X(mellum)                   \
+  X(hy_v3)                    \
+  X(sarvam_mla)               \
   X(minicpm3)                 \
   X(gemma3)                   \
   X(gemma4)                   \
@@ -175,6 +184,7 @@
   X(roberta)                  \
   X(xlm_roberta)              \
   X(modernbert)               \
+  X(modernvbert)              \
   X(camembert)                \
   X(xlm_roberta_xl)           \
   X(roberta_prelayernorm)     \
@@ -197,6 +207,7 @@
   X(luke)                     \
   X(big_bird)                 \
   X(squeezebert)              \
+  X(ibert)                    \
   X(bert_generation)          \
   X(dpr)                      \
   X(deberta)                  \
@@ -206,12 +217,15 @@
   X(umt5)                     \
   X(switch_transformers)      \
   X(bart)                     \
+  X(mvp)                      \
   X(mbart)                    \
   X(pegasus)                  \
+  X(bigbird_pegasus)          \
   X(blenderbot)               \
   X(blenderbot_small)         \
   X(m2m_100)                  \
   X(marian)                   \
+  X(fsmt)                     \
   X(plbart)                   \
   X(led)                      \
   X(t5gemma)                  \
@@ -225,7 +239,9 @@
   X(beit)                     \
   X(data2vec_vision)          \
   X(clip_vision_model)        \
+  X(metaclip_2_vision_model)  \
   X(clip)                     \
+  X(metaclip_2)               \
   X(dinov2)                   \
   X(dinov2_with_registers)    \
   X(dinov3_vit)               \

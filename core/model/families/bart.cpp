@@ -11,28 +11,30 @@
 namespace headscope {
 
 namespace {
-void bart_stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side, NormPlace place, bool usually_scaled,
-                     const std::string& context) {
+void bart_stack_keys(ConfigMap& keys, ModelConfig& c, const std::string& side, NormPlace place,
+                     const BartHabits& habits) {
+  const bool decodes = side == "decoder_";
   keys.extents(c, {.layers = side + "layers",
                    .heads = side + "attention_heads",
                    .kv_heads = "",
                    .width = "d_model",
                    .d_head = "",
                    .mlp = side + "ffn_dim",
-                   .context = context});
+                   .context = decodes ? habits.decoder_context : habits.encoder_context,
+                   .vocab = decodes ? habits.decoder_vocab : habits.encoder_vocab});
   keys.norm(c, NormKind::layer_norm, "", 1e-5);
   c.norm_place = place;
   c.position = PositionKind::learned;
-  keys.activation("activation_function", c.activation, "gelu");
+  keys.activation("activation_function", c.activation, habits.activation);
   bool scaled = c.embedding_scale != 1;
-  keys.flag("scale_embedding", scaled, usually_scaled);
+  keys.flag("scale_embedding", scaled, habits.scaled);
   if (keys.reading() && scaled) c.embedding_scale = std::sqrt(static_cast<double>(c.dims.d_model));
 }
 }  // namespace
 
 void bart_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, NormPlace place, const BartHabits& habits) {
-  bart_stack_keys(keys, decoder, "decoder_", place, habits.scaled, habits.decoder_context);
-  bart_stack_keys(keys, encoder, "encoder_", place, habits.scaled, habits.encoder_context);
+  bart_stack_keys(keys, decoder, "decoder_", place, habits);
+  bart_stack_keys(keys, encoder, "encoder_", place, habits);
   decoder.bias.unembedding = true;
   const bool before = place == NormPlace::before;
   keys.only("normalize_before", before,
@@ -41,7 +43,7 @@ void bart_like(ConfigMap& keys, ModelConfig& decoder, ModelConfig& encoder, Norm
   keys.only("add_final_layer_norm", before,
             before ? "blocks without a norm behind the last are not read in this family"
                    : "a norm behind the last block is not read in this family");
-  keys.ends(decoder, true);
+  keys.ends(decoder, habits.tied);
   encoder.bos = decoder.bos, encoder.eos = decoder.eos;
 }
 

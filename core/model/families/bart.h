@@ -9,6 +9,9 @@ namespace headscope {
 struct BartHabits {
   bool scaled = false;  ///< embeddings are multiplied by √d_model where the file says nothing
   std::string decoder_context = "max_position_embeddings", encoder_context = decoder_context;
+  std::string decoder_vocab = "vocab_size", encoder_vocab = decoder_vocab;
+  std::string activation = "gelu";  ///< where the file says none
+  bool tied = true;                 ///< where the file says nothing
 };
 
 /// All but what is added to the embeddings. `place`: norms of every sum, or before attention and MLP and behind the

@@ -99,7 +99,9 @@ void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) 
   d.d_value = value;
   keys.integer("kv_lora_rank", d.kv_latent, 1, limit::d_model, 512);
   if (keys.reading())
-    d.q_latent = keys.json().null("q_lora_rank") ? 0 : keys.json().integer("q_lora_rank", 1, limit::d_model, 1536);
+    d.q_latent = keys.json().null("q_lora_rank") || (usual.q_latent == 0 && !keys.json().has("q_lora_rank"))
+                     ? 0
+                     : keys.json().integer("q_lora_rank", 1, limit::d_model, usual.q_latent);
   else
     keys.optional("q_lora_rank", d.q_latent);
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
@@ -130,6 +132,10 @@ void deepseek_only(ConfigMap& keys, const std::string& key, const std::string& v
   std::string found = value;
   keys.text(key, found, value);
   if (found != value) throw keys.json().error(key, "\"" + value + "\"", "\"" + found + "\"");
+}
+
+std::string deepseek_either(ConfigMap& keys, const std::string& today, const std::string& theirs) {
+  return keys.reading() && !keys.json().has(today) && keys.json().has(theirs) ? theirs : today;
 }
 
 WeightNames deepseek_names(const ModelConfig&) {

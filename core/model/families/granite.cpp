@@ -7,9 +7,9 @@
 
 namespace headscope {
 
-void granite_stream(ConfigMap& keys, ModelConfig& c) {
-  keys.extents(c, {.d_head = ""});
-  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
+void granite_stream(ConfigMap& keys, ModelConfig& c, const GraniteUsual& usual) {
+  keys.extents(c, {.d_head = "", .usual_kv_heads = usual.kv_heads});
+  keys.norm(c, NormKind::rms_norm, "rms_norm_eps", usual.epsilon);
   keys.rotary(c, 10000);
   keys.gated_mlp("hidden_act", c, "silu");
   keys.number("embedding_multiplier", c.embedding_scale, -1e6, 1e6, 1);
@@ -19,7 +19,7 @@ void granite_stream(ConfigMap& keys, ModelConfig& c) {
   c.score_scale = scale;
   keys.number("logits_scaling", divisor, 1e-6, 1e6, 1);
   c.logit_scale = 1 / divisor;
-  keys.ends(c, false);
+  keys.ends(c, usual.tied);
 }
 
 namespace {

@@ -26,7 +26,7 @@ void modernbert_like(ConfigMap& keys, ModelConfig& c, bool causal) {
   for (const int window : c.windows) reach = std::max(reach, 2 * (window - self));
   if (keys.reading() || reach > 0) keys.integer("local_attention", reach, 2, config_limits::context, 128);
   if (keys.reading()) keys.integer("global_attn_every_n_layers", every, 1, config_limits::layers, 3);
-  if (causal && keys.reading()) (void)keys.json().has("sliding_window");  // that half again
+  if (keys.reading()) (void)keys.json().has("sliding_window");  // that half again
   keys.layer_types(c, reach / 2 + self, [&](int layer) { return layer % every != 0; });
   keys.rotary_by_window(c, 160000, 10000, "local_rope_theta", "global_rope_theta");
   keys.flag("classifier_bias", c.bias.head, false);

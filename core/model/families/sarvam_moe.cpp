@@ -7,11 +7,6 @@
 namespace headscope {
 
 namespace {
-/// The key by which the file says it: as the library, or as its makers do.
-std::string either(ConfigMap& keys, const std::string& today, const std::string& theirs) {
-  return keys.reading() && !keys.json().has(today) && keys.json().has(theirs) ? theirs : today;
-}
-
 void sarvam_moe_keys(ConfigMap& keys, ModelConfig& c) {
   if (keys.reading() && !keys.json().has("head_dim")) {
     const ConfigReader filled = keys.json().with_defaults({{"head_dim", 64}});
@@ -21,8 +16,8 @@ void sarvam_moe_keys(ConfigMap& keys, ModelConfig& c) {
     keys.extents(c, {.usual_kv_heads = 4});
   }
   DeepseekUsual usual{.dense_layers = 1, .experts = 128, .per_token = 6, .shared = 1, .width = 1024, .scale = 2.5};
-  usual.count_key = either(keys, "n_routed_experts", "num_experts");
-  usual.shared_key = either(keys, "n_shared_experts", "num_shared_experts");
+  usual.count_key = deepseek_either(keys, "n_routed_experts", "num_experts");
+  usual.shared_key = deepseek_either(keys, "n_shared_experts", "num_shared_experts");
   deepseek_experts(keys, c, usual);
   if (keys.reading())
     for (const char* of_count : {"num_experts", "num_local_experts"}) (void)keys.json().has(of_count);
@@ -32,7 +27,7 @@ void sarvam_moe_keys(ConfigMap& keys, ModelConfig& c) {
   c.qk_norm = normed ? QkNorm::per_head : QkNorm::none;
   keys.rotary(c, 8e6);
   keys.gated_mlp("hidden_act", c, "silu");
-  keys.biases(c, either(keys, "attention_bias", "use_qkv_bias"));
+  keys.biases(c, deepseek_either(keys, "attention_bias", "use_qkv_bias"));
   c.bias.o = false;
   keys.ends(c, false);
   if (c.experts.anywhere()) deepseek_router(keys, c.experts, 1, 1, true);
