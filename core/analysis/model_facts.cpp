@@ -58,6 +58,8 @@ const char* name_of(Activation activation) {
       return "QuickGELU";
     case Activation::relu2:
       return "ReLU²";
+    case Activation::tanh:
+      return "tanh";
     case Activation::silu:
       break;
   }

@@ -39,7 +39,8 @@ enum class Activation {
   quick_gelu,  ///< x · σ(1.702 x): CLIP
   solu,        ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
   xielu,       ///< of each layer its own: Backend::Xielu
-  relu2        ///< max(0, x)² (So et al., Primer: Searching for Efficient Transformers, 2021)
+  relu2,       ///< max(0, x)² (So et al., Primer: Searching for Efficient Transformers, 2021)
+  tanh
 };
 
 /// Where the norms of attention and MLP stand.

@@ -79,6 +79,8 @@ Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& ba
     case Activation::quick_gelu:  // a x · σ(a x) ÷ a
       return backend.scale(backend.activate(Backend::Unary::silu, backend.scale(x, 1.702f, later), later), 1 / 1.702f,
                            later);
+    case Activation::tanh:
+      return backend.soft_cap(x, 1, later);
     case Activation::xielu:
       break;
   }

@@ -35,7 +35,7 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"deberta", R"("talking_head": true)", "talking_head"},
         Key{"deberta", R"("embedding_size": 12)", "embedding_size"},
         Key{"deberta_v2-convolution", R"("conv_kernel_size": 4)", "conv_kernel_size"},
-        Key{"deberta_v2", R"("conv_kernel_size": 3)", "conv_act"},  // the library's tanh
+        Key{"deberta_v2-convolution", R"("conv_act": "mish")", "conv_act"},
         Key{"deberta_v2-convolution", R"("conv_groups": 4)", "conv_groups"},
         Key{"deberta_v2", R"("attention_head_size": 8)", "attention_head_size"},
         Key{"deberta_v2", R"("position_buckets": 38)", "position_buckets"},
