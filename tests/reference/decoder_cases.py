@@ -482,6 +482,14 @@ DECODERS = {
         num_key_value_heads=3, mlp_bias=False, layer_norm_eps=0.02, tie_word_embeddings=True)),
     # Keys and tensors as published.
     "exaone": ("ExaoneConfig", llama_like | rope() | dict(head_dim=8, rms_norm_eps=0.01, hidden_act="gelu")),
+    # Five of eight dimensions of a head are asked for where there is no window, three where there is: six and four turn.
+    "mimo_v2_flash-odd": ("MiMoV2FlashConfig", usual | dict(
+        hidden_size=18, num_attention_heads=4, num_key_value_heads=2, intermediate_size=22, head_dim=8, v_head_dim=6,
+        sliding_window=4, moe_intermediate_size=5, n_routed_experts=6, num_experts_per_tok=2,
+        layer_types=["full_attention", "sliding_attention"], rms_norm_eps=0.01,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=30.0, partial_rotary_factor=0.7),
+            sliding_attention=dict(rope_type="default", rope_theta=20.0, partial_rotary_factor=0.4)))),
     "internlm3": ("InternLM3Config", llama_like | dict(
         head_dim=8, attention_bias=True, mlp_bias=True,
         rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=3.0))),

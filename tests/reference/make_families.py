@@ -74,7 +74,7 @@ def published(name, key, value):
     key = "roberta.embeddings.word_embeddings.weight" if (name, key) == ("xlm_roberta", "lm_head.decoder.weight") else key
     if name == "qwen2_vl-flat":
         key = key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
-    if name == "mimo_v2_flash":
+    if name.startswith("mimo_v2_flash"):
         key = key.replace("self_attn.sinks", "self_attn.attention_sink_bias")
     if name in ("mistral3", "llava", "vipllava", "aya_vision", "voxtral", "qwen2_audio", "paligemma-gemma"):
         key = key.replace("model.language_model.", "language_model.model.").replace("lm_head", "language_model.lm_head")
