@@ -122,6 +122,14 @@ TEXT_HALVES = {
     "paligemma-gemma": ("PaliGemmaConfig", dict(
         image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
         text_config=llama_like | rope() | dict(model_type="gemma", head_dim=8, num_hidden_layers=3))),
+    # What the whole says of tied embeddings counts, not what its half does.
+    "paligemma-untied": ("PaliGemmaConfig", dict(
+        image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
+        tie_word_embeddings=False,
+        text_config=llama_like | rope(50.0) | dict(model_type="gemma", head_dim=8, tie_word_embeddings=True))),
+    "paligemma-tied": ("PaliGemmaConfig", dict(
+        image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
+        text_config=llama_like | rope(70.0) | dict(model_type="gemma", head_dim=8, tie_word_embeddings=False))),
     "vipllava": ("VipLlavaConfig", dict(
         image_token_index=42, vision_feature_layers=[-1], vision_config=clip_sees,
         text_config=llama_like | rope() | dict(model_type="llama"))),

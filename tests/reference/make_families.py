@@ -511,7 +511,7 @@ def make(name):
     if name == "nemotron_h-bare":
         written["hybrid_override_pattern"] = config.hybrid_override_pattern
         del written["layers_block_type"]
-    if name in ("mistral3", "mistral3-ministral3"):
+    if name in ("mistral3", "mistral3-ministral3", "paligemma-tied"):
         del written["tie_word_embeddings"]
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])

@@ -108,8 +108,9 @@ ModelConfig text_config(const ConfigReader& json, const TextHalf& half) {
     config.text_family = type;
   }
   refuse_unread(text);
-  // Either place may say it; older files say it within.
-  if (!text.has("tie_word_embeddings") || !config.tied_embeddings)
+  if (half.tied)
+    config.tied_embeddings = json.flag("tie_word_embeddings", *half.tied);
+  else if (!text.has("tie_word_embeddings") || !config.tied_embeddings)
     config.tied_embeddings = json.flag("tie_word_embeddings", config.tied_embeddings);
   if (!config.bos) config.bos = json.token("bos_token_id", config.dims.vocab);
   if (!config.eos) config.eos = json.token("eos_token_id", config.dims.vocab);

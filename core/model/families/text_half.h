@@ -3,6 +3,7 @@
 // of some beside all others), its tensors behind "language_model" or "text_model". Pictures are not read.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,10 @@ struct TextHalf {
   WeightNames (*names)(const ModelConfig& config) = nullptr;
   std::map<std::string, int> usual = {};  ///< with `map`: numbers that files leave out
   bool flat = false;                      ///< keys may stand beside all others
-  std::string of_pictures = {};           ///< a key of text_config that says nothing of a text alone
+  /// Whether embeddings are tied where the whole configuration, which alone says it, leaves it out. Without it either
+  /// place may say it; older files say it within.
+  std::optional<bool> tied = {};
+  std::string of_pictures = {};  ///< a key of text_config that says nothing of a text alone
 };
 Family text_half_family(TextHalf half);
 
