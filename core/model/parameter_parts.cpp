@@ -50,7 +50,8 @@ void add_state_space(const ModelConfig& c, ParameterParts& out) {
                           (delta   ? 2 * lanes
                            : heads ? lanes
                                    : 0);
-  const std::int64_t biases = layers * ((s.bias ? in + d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
+  const std::int64_t biases =
+      layers * ((s.bias ? in : 0) + (s.biased_out() ? d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
   out.attention_biases += biases;
   out.attention += layers * (d * in + inner * d + convolved * s.convolution + (delta ? 0 : lanes) +
                              (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +

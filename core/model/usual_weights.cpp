@@ -311,8 +311,8 @@ class UsualReader {
     if (attends)
       linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias, c_.groups.o);
     else
-      linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d, c_.state_space->bias,
-             raw.o_weight, raw.o_bias);
+      linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d,
+             c_.state_space->biased_out(), raw.o_weight, raw.o_bias);
     if (dims.d_layer > 0) {
       Tensor none;
       reader_.take_transposed(at + n_.input_gate + ".weight", d, dims.d_layer, raw.input_gate_weight);

@@ -160,7 +160,7 @@ void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
   c.score_scale.reset();
   c.output_gate = c.bias.output_gate = false;
   c.bias.q = c.bias.k = c.bias.v = false;
-  c.bias.o = c.state_space->bias;
+  c.bias.o = c.state_space->biased_out();
 }
 
 std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& c, const std::string& key, Mixer usual,
