@@ -168,7 +168,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                                 : c.shared_norm                   ? layers
                                                                   : layers + mlps,
                        behind = c.norms_behind() ? layers + mlps : 0;
-    out.norms += biased * d * (before + behind - (c.paired ? layers / 2 : 0)) + (c.embedding_norm ? biased * sum : 0) +
+    out.norms += biased * d * (before + behind - (c.dims.paired ? layers / 2 : 0)) +
+                 (c.embedding_norm ? biased * sum : 0) +
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
                  (c.head_layer && c.predicts ? biased * c.dims.out_width() : 0) - (c.first_norm ? 0 : biased * d);
     if (c.distances && c.distances->norm) out.norms += biased * d;

@@ -335,6 +335,11 @@ def watch_deltas(model, seen, streams):
         block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
 
 
+def shown_heads(config, lanes):
+    """As many as attend where those divide the lanes, each so many of them; else every lane is one."""
+    return config.num_attention_heads if lanes % config.num_attention_heads == 0 else lanes
+
+
 def expected_deltas(model, config, seen):
     """The matrix that a head amounts to is what comes of unit vectors in place of its values; a head of as many as attention
     has is several neighbouring ones, and this their mean."""
@@ -344,7 +349,7 @@ def expected_deltas(model, config, seen):
         units = torch.eye(n)[:, None].expand(n, lanes, n)[None]
         unit = lambda x: x / (x.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt()
         at = f"blocks.{layer}."
-        out[at + "attn.hook_pattern"] = rule(units)[0].permute(1, 0, 2).reshape(config.num_attention_heads, -1, n, n).mean(1)
+        out[at + "attn.hook_pattern"] = rule(units)[0].permute(1, 0, 2).reshape(shown_heads(config, lanes), -1, n, n).mean(1)
         out[at + "mixer.hook_x"] = value.reshape(n, -1)
         out[at + "mixer.hook_delta"] = -g / blocks_of(model)[layer].linear_attn.A_log.exp()
         out[at + "mixer.hook_beta"] = beta
@@ -397,7 +402,7 @@ def expected_states(config, seen):
         x, delta, _, b, c = states
         channels = config.model_type in ("mamba", "falcon_mamba", "jamba")
         if config.model_type in HYBRIDS:
-            count = config.num_attention_heads
+            count = shown_heads(config, delta.shape[1])
         else:
             count = max(k for k in range(1, 9) if delta.shape[1] % k == 0) if channels else config.num_heads
         groups = 1 if channels else config.mamba_n_groups if hasattr(config, "mamba_n_groups") else config.n_groups

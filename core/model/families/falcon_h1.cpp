@@ -76,14 +76,14 @@ void falcon_h1_states(ConfigMap& keys, ModelConfig& c) {
     d.bare.push_back(layer % 2 == 0);
   }
   d.layers = layers;
-  check_lanes(keys, c, mixers, "mamba_n_heads", "mamba_n_groups");
+  settle_heads(keys, c, mixers, "mamba_n_heads", "mamba_n_groups");
   settle_mixers(c, std::move(mixers));
 }
 
 void falcon_h1_keys(ConfigMap& keys, ModelConfig& c) {
   if (!keys.reading()) c.dims.layers /= 2;
   keys.extents(c, {.usual_kv_heads = 8});
-  c.paired = true;
+  c.dims.paired = true;
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 10000);
   keys.gated_mlp("hidden_act", c, "silu");
