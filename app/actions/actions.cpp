@@ -43,7 +43,8 @@ void move_head(AppContext& app, int layers, int heads) {
   const ModelDims& dims = app.explorer.results().run->trace->model.dims;
   HeadId head = app.explorer.state().document.selected;
   head.layer = (head.layer + layers + dims.layers) % dims.layers;
-  head.head = (head.head + heads + dims.heads) % dims.heads;
+  const int own = dims.heads_of(head.layer);
+  head.head = (std::min(head.head, own - 1) + heads + own) % own;
   app.explorer.editor.select(head);
 }
 

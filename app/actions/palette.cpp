@@ -15,6 +15,7 @@
 #include "core/attention/masks.h"
 #include "core/base/nth.h"
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -126,22 +127,20 @@ void add_glossary(std::vector<PaletteItem>& items, const AppContext& app) {
 
 void add_heads(std::vector<PaletteItem>& items, const Results& results) {
   if (!results.model.model) return;
-  const ModelDims& dims = results.model.model->config().dims;
-  for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head) {
-      const HeadId ref{layer, head};
-      std::string detail;
-      const int row = results.facts ? results.facts->row(ref) : -1;
-      if (row >= 0)
-        for (const HeadVerdict& verdict : results.facts->told(row)) {
-          if (!detail.empty()) detail += ", ";
-          detail += fmt::format("{} {:.2f}", said(verdict.rule->title), verdict.score);
-          if (std::isfinite(verdict.chance)) detail += fmt::format(" ({})", beside_chance(verdict));
-        }
-      items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), to_say("Head"),
-                       [ref](AppContext& at) { at.explorer.editor.select(ref); }, "", "",
-                       say("Layer {} Head {}", layer, head)});
-    }
+  for (const auto& [layer, head] : every_head(results.model.model->config().dims)) {
+    const HeadId ref{layer, head};
+    std::string detail;
+    const int row = results.facts ? results.facts->row(ref) : -1;
+    if (row >= 0)
+      for (const HeadVerdict& verdict : results.facts->told(row)) {
+        if (!detail.empty()) detail += ", ";
+        detail += fmt::format("{} {:.2f}", said(verdict.rule->title), verdict.score);
+        if (std::isfinite(verdict.chance)) detail += fmt::format(" ({})", beside_chance(verdict));
+      }
+    items.push_back({fmt::format("Layer {} Head {}", layer, head), std::move(detail), to_say("Head"),
+                     [ref](AppContext& at) { at.explorer.editor.select(ref); }, "", "",
+                     say("Layer {} Head {}", layer, head)});
+  }
 }
 
 void add_tokens(std::vector<PaletteItem>& items, const Results& results) {

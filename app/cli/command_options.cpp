@@ -129,12 +129,23 @@ Check whole_number() {
       },
       ""));
 }
+/// The parser takes an empty word for the number 0.
+Check not_empty() {
+  return made(CLI::Validator(
+      [](const std::string& words) {
+        return words.empty() ? std::string("expected a number, found an empty word") : "";
+      },
+      ""));
+}
 }  // namespace
 
 template <class T>
 Option Command::add_option(const std::string& names, T& value, const std::string& meaning) {
   CLI::Option* const option = app_->add_option(names, value, meaning);
   if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>) option->check(*whole_number<T>());
+  constexpr bool words = std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>> ||
+                         std::is_same_v<T, std::optional<std::string>>;
+  if constexpr (!words) option->check(*not_empty());
   return Option(*option);
 }
 

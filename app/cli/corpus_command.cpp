@@ -103,6 +103,7 @@ void add_heads(Report& out, Stack stack, const CorpusStatistics& all) {
     table.add(std::move(row));
   };
   for (int head = 0; head < heads; ++head) {
+    if (!all.has(head)) continue;
     const ClassRule* rule = all.class_of(head, default_class_rules());
     line(
         name_of(stack, to_string(HeadId{head / all.heads(), head % all.heads()})),
@@ -142,7 +143,7 @@ Report corpus_report(const CorpusResults& results) {
     const CorpusStatistics& all = results.part(stack);
     add_heads(out, stack, all);
     for (int head = 0; head < all.layers() * all.heads(); ++head)
-      for (std::size_t m = 0; m < metrics().size(); ++m) {
+      for (std::size_t m = 0; m < metrics().size() && all.has(head); ++m) {
         const Distribution& values = all.of(head, m);
         std::vector<Cell> row{head / all.heads(), head % all.heads(), metrics()[m].id,  values.count(),
                               values.mean(),      values.spread(),    values.smallest()};

@@ -62,6 +62,7 @@ Cell config_json(const ModelConfig& c) {
            {"d_head", c.dims.d_head},        {"d_model", c.dims.d_model},    {"d_mlp", c.dims.d_mlp},
            {"vocab", c.dims.vocab},          {"context", c.context},         {"norm", name_of(c.norm)},
            {"norm_epsilon", c.norm_epsilon}, {"position", position_words(c)}};
+  if (c.dims.state_heads > 0) out["state_heads"] = c.dims.state_heads;
   if (c.position == PositionKind::rotary) out["rope_base"] = c.rotary.base;
   out["activation"] = name_of(c.activation);
   out["gated_mlp"] = c.gated_mlp;

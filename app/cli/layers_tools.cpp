@@ -15,6 +15,7 @@
 #include "core/metrics/next_token.h"
 #include "core/metrics/rollout.h"
 #include "core/tensor/singular.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/patch_map.h"
 
@@ -189,10 +190,9 @@ Report Gradients::read(const ReadRun& run) const {
         {fmt::format("source {}", i), run.trace->encoder->tokens[i].label, of_source[i], std::nan(""), std::nan("")});
   const auto add_heads = [&](const char* stack, const Tensor& importance, const Tensor& reach) {
     if (!importance.defined()) return;
-    for (Index layer = 0; layer < importance.dim(0); ++layer)
-      for (Index head = 0; head < importance.dim(1); ++head)
-        rows.add({fmt::format("head {}{}.{}", stack, layer, head), "", std::nan(""), importance.at(layer, head),
-                  reach.at(layer, head)});
+    for (const auto& [layer, head] : every_head(run.trace->model.dims))
+      rows.add({fmt::format("head {}{}.{}", stack, layer, head), "", std::nan(""), importance.at(layer, head),
+                reach.at(layer, head)});
   };
   add_heads("", found.importance, found.reach);
   add_heads("cross.", found.cross_importance, found.cross_reach);

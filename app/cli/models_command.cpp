@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/model/formats/found_models.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope::cli {
 
@@ -17,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string shape(const ModelDims& dims) {
-  return dims.layers == 0 ? "" : fmt::format("{} × {}", dims.layers, dims.heads);
+  return dims.layers == 0 ? "" : fmt::format("{} × {}", dims.layers, heads_text(dims));
 }
 
 Report models_report(const std::vector<ModelPlace>& places, const std::stop_token& stop) {

@@ -19,6 +19,7 @@
 #include "core/hub/manifest.h"
 #include "core/hub/pull.h"
 #include "core/model/formats/found_models.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope::cli {
 
@@ -85,7 +86,7 @@ Report pulled_report(const Pulled& pulled, const std::stop_token& stop) {
   bool opens = false;
   for (const FoundModel& model : found.models) {
     if (model.refusal.empty())
-      out.line(fmt::format("It opens: {}, {} × {} heads.", model.family, model.dims.layers, model.dims.heads));
+      out.line(fmt::format("It opens: {}, {} × {} heads.", model.family, model.dims.layers, heads_text(model.dims)));
     else
       out.line("It does not open: " + model.refusal);
     opens = opens || model.refusal.empty();

@@ -7,6 +7,7 @@
 #include "app/render/linear_layers_pictures.h"
 #include "core/base/nth.h"
 #include "core/run/edit_pairs.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/text.h"
 
@@ -137,10 +138,9 @@ Report temperature_report(const TemperatureSweep& result, bool whole) {
   };
   add("all", result.all);
   add("mean", result.mean());
-  const int heads = result.before_trace->model.dims.heads;
+  const std::vector<HeadId> heads = every_head(result.before_trace->model.dims);
   for (std::size_t i = 0; i < result.heads.size(); ++i)
-    if (!result.heads[i].empty())
-      add(to_string(HeadId{static_cast<int>(i) / heads, static_cast<int>(i) % heads}), result.heads[i]);
+    if (!result.heads[i].empty()) add(to_string(heads[i]), result.heads[i]);
   out.data("curves", std::move(curves));
   return out;
 }

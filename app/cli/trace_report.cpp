@@ -6,6 +6,7 @@
 
 #include "core/base/nth.h"
 #include "core/metrics/next_token.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope::cli {
 
@@ -63,7 +64,7 @@ const char* stack_words(Stack stack) {
 
 std::string headline(const Trace& trace) {
   std::string text = fmt::format("{}: {}, {}{} layers × {} heads, ", trace.model.name, trace.model.family,
-                                 stack_words(trace.model.stack), trace.model.dims.layers, trace.model.dims.heads);
+                                 stack_words(trace.model.stack), trace.model.dims.layers, heads_text(trace.model.dims));
   if (trace.picture && trace.patches.defined())
     text += fmt::format("{} × {} pixels in {} × {} patches, ", trace.picture->width, trace.picture->height,
                         trace.picture->columns, trace.picture->rows);
@@ -212,6 +213,7 @@ Cell model_json(const ModelInfo& model) {
            {"context", model.context},
            {"parameters", model.parameters},
            {"dtype", model.dtype}};
+  if (model.dims.state_heads > 0) out["state_heads"] = model.dims.state_heads;
   for (const Mixer mixer : model.dims.mixers) out["mixers"].push_back(name_in(mixer_names, mixer));
   for (const LayerWidths& each : model.dims.widths)
     out["widths"].push_back(Cell{{"kv_heads", each.kv_heads}, {"d_head", each.d_head}, {"d_mlp", each.d_mlp}});

@@ -11,6 +11,7 @@
 #include "core/analysis/need.h"
 #include "core/analysis/whatif.h"
 #include "core/base/nth.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/framed.h"
 #include "viz/scene/map_cells.h"
 
@@ -108,8 +109,7 @@ Report Attribution::read(const ReadRun& run) const {
     need_attention(run.loaded.model->config(), head.layer, "attribution: --head");
     auto& rows = out.table("rows", {"key", "token", "part"});
     for (Index key = 0; key <= found.of.position; ++key)
-      rows.add({key, token_label(*run.trace, key),
-                found.by_source.at(Index{head.layer} * run.trace->model.dims.heads + head.head, key)});
+      rows.add({key, token_label(*run.trace, key), found.by_source.at(head_index(run.trace->model.dims, head), key)});
     out.picture = picture_of(source_matrix(found, run.trace, {head}), *run.trace);
     return out;
   }

@@ -9,6 +9,7 @@
 #include "core/base/nth.h"
 
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
@@ -103,14 +104,15 @@ Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims) 
   bool bias = false;
   for (const AttributionPart& part : found.parts) bias |= part.kind == Kind::attention_bias;
   const bool mlp = dims.d_mlp > 0;
-  out.values = Tensor::full({dims.layers, dims.heads + bias + mlp}, no_number);
+  const int heads = dims.most_heads();
+  out.values = Tensor::full({dims.layers, heads + bias + mlp}, no_number);
   for (const AttributionPart& part : found.parts) {
     if (part.kind == Kind::head) out.values.ref(part.layer, part.head) = static_cast<float>(part.value);
-    if (part.kind == Kind::attention_bias) out.values.ref(part.layer, dims.heads) = static_cast<float>(part.value);
-    if (part.kind == Kind::mlp) out.values.ref(part.layer, dims.heads + bias) = static_cast<float>(part.value);
+    if (part.kind == Kind::attention_bias) out.values.ref(part.layer, heads) = static_cast<float>(part.value);
+    if (part.kind == Kind::mlp) out.values.ref(part.layer, heads + bias) = static_cast<float>(part.value);
   }
   for (int layer = 0; layer < dims.layers; ++layer) out.rows.push_back(std::to_string(layer));
-  for (int head = 0; head < dims.heads; ++head) out.columns.push_back(std::to_string(head));
+  for (int head = 0; head < heads; ++head) out.columns.push_back(std::to_string(head));
   if (bias) out.columns.emplace_back(said("bias"));
   if (mlp) out.columns.emplace_back("MLP");
   out.row_title = said("layer ↓");
@@ -133,7 +135,7 @@ Matrix source_matrix(const LogitAttribution& found, std::shared_ptr<const Trace>
     for (Index key = 0; key < n; ++key) {
       out.pending.push_back(!ahead && key > found.of.position);
       out.values.ref(static_cast<Index>(i), key) =
-          found.by_source.at(Index{layer} * trace->model.dims.heads + head, key);
+          found.by_source.at(head_index(trace->model.dims, {layer, head}), key);
     }
   }
   out.pending_text = said("after the position");

@@ -16,6 +16,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/io/picture.h"
+#include "core/trace/model_heads.h"
 #include "core/trace/words.h"
 #include "viz/export/animation.h"
 
@@ -226,7 +227,8 @@ std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* 
   };
   if (trace) {
     one_of(said("Layer"), "selected/layer", trace->model.dims.layers);
-    one_of(said("Head"), "selected/head", trace->model.dims.heads);
+    one_of(said("Head"), "selected/head",
+           trace->model.dims.heads_of(nearest_head(trace->model.dims, document.selected).layer));
     if (const Index rows = static_cast<Index>(trace->queries().size());
         document.query || view.head_view == HeadView::row)
       one_of(said("Row: the query"), "query", rows);

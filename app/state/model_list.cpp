@@ -8,6 +8,7 @@
 #include "core/base/memory.h"
 #include "core/base/words.h"
 #include "core/io/model_location.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -35,7 +36,7 @@ ModelsHere look_for_models(const std::vector<std::filesystem::path>& folders, co
 
 std::string shape_text(const FoundModel& model) {
   std::vector<std::string> parts;
-  if (model.dims.layers > 0) parts.push_back(say("{} × {} heads", model.dims.layers, model.dims.heads));
+  if (model.dims.layers > 0) parts.push_back(say("{} × {} heads", model.dims.layers, heads_text(model.dims)));
   if (model.bytes > 0) parts.push_back(memory_text(static_cast<double>(model.bytes)));
   if (!model.format.empty()) parts.push_back(model.format);
   return fmt::format("{}", fmt::join(parts, " · "));

@@ -9,6 +9,7 @@
 #include "core/base/words.h"
 #include "core/io/model_location.h"
 #include "core/io/trace_file.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -88,8 +89,7 @@ void RunController::open_model(const fs::path& folder, std::function<void(Docume
       // Edits of stacks, layers and heads that this model lacks mean nothing to it.
       std::erase_if(document.edits, [&](const Intervention& edit) {
         if (edit.target.stack != Stack::only && !translates()) return true;
-        const ModelDims& dims = opened_dims(edit.target.stack);
-        return edit.target.layer.value_or(0) >= dims.layers || edit.target.head.value_or(0) >= dims.heads;
+        return !inside(edit.target, opened_dims(edit.target.stack));
       });
     });
     choices_ = editor_.choices();
@@ -450,9 +450,7 @@ void RunController::keep_inside() {
   editor_.adjust([&](Document& document) {
     if (modelled) {
       document.stack = !translates() ? Stack::only : document.stack == Stack::only ? Stack::decoder : document.stack;
-      const ModelDims& dims = opened_dims(document.stack);
-      HeadId& head = document.selected;
-      head = {std::clamp(head.layer, 0, dims.layers - 1), std::clamp(head.head, 0, dims.heads - 1)};
+      document.selected = nearest_head(opened_dims(document.stack), document.selected);
     }
     if (!run || results_.run->stack != document.stack) return;
     const auto tokens = static_cast<Index>(results_.run->trace->tokens.size());

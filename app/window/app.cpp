@@ -21,6 +21,7 @@
 #include "core/base/standard_streams.h"
 #include "core/base/words.h"
 #include "core/io/model_location.h"
+#include "core/trace/model_heads.h"
 #include "viz/export/png.h"
 
 namespace headscope {
@@ -160,11 +161,12 @@ ShellContent App::content() {
       const ModelInfo& model = trace->model;
       content.model.details =
           results.capture ? capture_words(*trace).text()
-          : model.dims.layers > 1 && model.dims.heads > 1
-              ? say("{} layers × {} heads · {}", model.dims.layers, model.dims.heads, parameters_text(model.parameters))
+          : model.dims.layers > 1 && model.dims.most_heads() > 1
+              ? say("{} layers × {} heads · {}", model.dims.layers, heads_text(model.dims),
+                    parameters_text(model.parameters))
               : fmt::format("{} × {} · {}",
                             model.dims.layers == 1 ? said("1 layer") : say("{} layers", model.dims.layers),
-                            model.dims.heads == 1 ? said("1 head") : say("{} heads", model.dims.heads),
+                            model.dims.most_heads() == 1 ? said("1 head") : say("{} heads", heads_text(model.dims)),
                             parameters_text(model.parameters));
     }
   }

@@ -249,7 +249,7 @@ void LessonPanel::heads(Ui& ui, LessonController& lessons, const LessonTold& tol
   const double room = static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale), gap = 4;
   for (int layer = 0; layer < told.layers; ++layer) {
     double used = 0;
-    for (int head = 0; head < told.heads; ++head) {
+    for (int head = 0; head < nth(told.heads_of, layer); ++head) {
       const HeadId id{layer, head};
       const std::string label = to_string(id);
       const double width = token_chip_width(ui, label);

@@ -4,6 +4,7 @@
 
 #include "app/widgets/controls.h"
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -60,7 +61,7 @@ void no_attention(const PageContext& c, const std::string& title, const std::str
   int layer = 0;
   while (layer < dims.layers - 1 && !dims.attends(layer)) ++layer;
   if (empty_state(c.ui, title, advice, say("Layer {}", layer).c_str()))
-    c.editor.select({layer, std::clamp(c.state().document.selected.head, 0, dims.heads - 1)});
+    c.editor.select(nearest_head(dims, {layer, c.state().document.selected.head}));
 }
 
 }  // namespace headscope

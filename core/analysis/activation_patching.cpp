@@ -117,11 +117,11 @@ EditProbe PatchingSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   known_.rows = dims.layers;
   int most_keys = dims.kv_heads;
   for (const LayerWidths& each : dims.widths) most_keys = std::max(most_keys, each.kv_heads);
-  known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? most_keys : dims.heads;
+  known_.columns = !heads ? static_cast<int>(corrupted.size()) : keys ? most_keys : dims.most_heads();
   for (int layer = 0; layer < known_.rows; ++layer)
     for (int column = 0; column < known_.columns; ++column) {
       const int own_keys = dims.widths_of(layer).kv_heads, group = keys ? dims.group(layer) : 1;
-      if (!has_site(dims, {request.site, layer}) || (keys && column >= own_keys)) {
+      if (!has_site(dims, {request.site, layer}) || (heads && column >= (keys ? own_keys : dims.heads_of(layer)))) {
         cells.emplace_back();  // nothing to patch
         continue;
       }

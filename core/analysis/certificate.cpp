@@ -215,7 +215,7 @@ double certificate_work(const ModelConfig& c) {
   double numbers = 0;
   for (const LayerKind& kind : layer_kinds(c.dims))
     numbers += static_cast<double>(kind.layers) *
-               static_cast<double>(c.dims.heads * (kind.dims.d_head + kind.dims.value_width()));
+               static_cast<double>(kind.dims.heads * (kind.dims.d_head + kind.dims.value_width()));
   const double pairs = n * n * numbers / (c.causal ? 2 : 1);
   return n * each_token + pairs + source;
 }

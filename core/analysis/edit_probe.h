@@ -40,7 +40,6 @@ class EditProbe {
   const RunRequest& request() const { return request_; }
   const std::shared_ptr<const Trace>& before() const { return before_; }
   int layers() const { return before_->model.dims.layers; }
-  int heads() const { return before_->model.dims.heads; }
   /// Of a part of an encoder-decoder.
   const ModelDims& dims(Stack of) const { return before_->model.part(of).dims; }
 

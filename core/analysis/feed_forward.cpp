@@ -76,7 +76,8 @@ std::vector<std::vector<NextToken>> raised(const Model& model, Backend& backend,
 }  // namespace
 
 std::string_view title(Activation activation) {
-  constexpr std::string_view titles[] = {"ReLU", "GELU", "GELU (tanh)", "SiLU", "QuickGELU", "SoLU", "xIELU", "ReLU²"};
+  constexpr std::string_view titles[] = {"ReLU", "GELU",  "GELU (tanh)", "SiLU", "QuickGELU",
+                                         "SoLU", "xIELU", "ReLU²",       "tanh"};
   return nth(titles, activation);
 }
 
@@ -88,7 +89,8 @@ std::string_view formula(Activation activation) {
                                            "x ÷ (1 + e^(−1.702 x))",
                                            to_say("x eˣ ÷ Σ eˣ over all neurons"),
                                            to_say("α_p x² + β x above 0, else α_n (eˣ − 1 − x) + β x"),
-                                           "max(0, x)²"};
+                                           "max(0, x)²",
+                                           "tanh x"};
   return nth(formulas, activation);
 }
 

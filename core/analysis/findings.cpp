@@ -82,8 +82,9 @@ EditProbe FindingsSweep::prepare(std::vector<std::vector<Intervention>>& cells, 
   before_ = told_by(*trace_);
   find_strangest(ctx.stop);
 
-  heads_ = probe.layers() * probe.heads();
-  for (int i = 0; i < heads_; ++i) cells.push_back({{{i / probe.heads(), i % probe.heads()}, request_.ablate}});
+  const std::vector<HeadId> heads = every_head(trace_->model.dims);
+  heads_ = static_cast<int>(heads.size());
+  for (const auto& [layer, head] : heads) cells.push_back({{{layer, head}, request_.ablate}});
   // A row whose weights are no probabilities has none to share among the others.
   const bool shares = std::ranges::any_of(trace_->maps, &has_probabilities);
   if (answers_ && shares)
@@ -145,8 +146,7 @@ FindingsSweep::Said FindingsSweep::told_by(const Trace& trace) const {
 // ---- what is told
 
 const AttentionMap& FindingsSweep::map(int i) const {
-  const int heads = trace_->model.dims.heads;
-  return trace_->map({i / heads, i % heads});
+  return trace_->map(head_of(i));
 }
 
 Worded FindingsSweep::in_quotes(std::int32_t id) const {
@@ -171,7 +171,7 @@ void FindingsSweep::add_cause(Findings& out) const {
     if (cost(i) > cost(worst)) worst = i;
   const Said& after = nth(after_, worst);
   Finding found{.kind = Finding::Kind::cause, .title = to_say("Which head the answer needs")};
-  found.head = HeadId{worst / trace_->model.dims.heads, worst % trace_->model.dims.heads};
+  found.head = head_of(worst);
   found.effect = cost(worst);
   found.sentence =
       found.effect < little_effect

@@ -18,11 +18,13 @@
 #include <vector>
 
 #include "core/analysis/cell_sweep.h"
+#include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
 #include "core/metrics/head_class.h"
 #include "core/metrics/next_token.h"
 #include "core/trace/head_id.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -89,7 +91,8 @@ class FindingsSweep final : public CellSweep {
   /// The head taken out in cell `i`, as it is in the run as it is.
   const AttentionMap& map(int i) const;
   /// In which cell that is.
-  int cell_of(HeadId head) const { return head.layer * trace_->model.dims.heads + head.head; }
+  int cell_of(HeadId head) const { return head_index(trace_->model.dims, head); }
+  HeadId head_of(int i) const { return nth(every_head(trace_->model.dims), i); }
   Worded in_quotes(std::int32_t id) const;
   Worded place(Index position) const;
   /// "falls from 0.94 to 0.12, and “milk” (0.55) comes first"

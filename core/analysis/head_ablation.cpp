@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/trace/model_heads.h"
+
 namespace headscope {
 
 HeadAblationSweep::HeadAblationSweep(LoadedModel loaded, HeadAblationRequest request) : loaded_(std::move(loaded)) {
@@ -15,19 +17,16 @@ EditProbe HeadAblationSweep::prepare(std::vector<std::vector<Intervention>>& cel
   probe.set_answers(known_.answers);
   known_.before_trace = probe.before();
   known_.before = probe.outcome(*probe.before());
-  const ModelDims& dims = probe.dims(known_.request.stack);
-  for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head)
-      cells.push_back({{{layer, head, {}, known_.request.stack}, known_.request.ablate}});
+  for (const auto& [layer, head] : every_head(probe.dims(known_.request.stack)))
+    cells.push_back({{{layer, head, {}, known_.request.stack}, known_.request.ablate}});
   known_.total = static_cast<int>(cells.size());
   return probe;
 }
 
-void HeadAblationSweep::measure(const EditProbe& probe, int index, const std::vector<Intervention>& edits,
-                                const Ctx& ctx) {
+void HeadAblationSweep::measure(const EditProbe& probe, int, const std::vector<Intervention>& edits, const Ctx& ctx) {
   HeadAblation::Head head;
-  const int heads = probe.dims(known_.request.stack).heads;
-  head.id = {index / heads, index % heads};
+  const HeadTarget& out = edits.front().target;
+  head.id = {out.layer.value(), out.head.value()};
   head.after = probe.after(edits, ctx);
   head.loss_change = head.after.loss - known_.before.loss;
   head.logit_difference_change = head.after.logit_difference - known_.before.logit_difference;

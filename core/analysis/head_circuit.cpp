@@ -11,6 +11,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/edits/ablate_edit.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -43,8 +44,7 @@ std::set<HeadId> HeadCircuit::kept(int kept) const {
   const bool removing = request.method == HeadCircuitRequest::Method::remove;
   const bool all = kept == heads;  // known without a step, as none is, whichever way the search goes
   if (removing || all)
-    for (int layer = 0; layer < dims.layers; ++layer)
-      for (int head = 0; head < dims.heads; ++head) set.insert({layer, head});
+    for (const HeadId head : every_head(dims)) set.insert(head);
   const int steps = all ? 0 : removing ? heads - kept : kept;
   for (int i = 0; i < steps; ++i) {
     const Step& step = nth(order, i);
@@ -106,10 +106,7 @@ void HeadCircuitSearch::prepare(const Ctx& ctx) {
   probe.know_sources(everywhere, ctx);  // reference texts are read once
   probe.set_answers(known_.answers);
   known_.whole = probe.outcome(*probe.before()).logit_difference;
-  std::vector<HeadId> all;
-  const ModelDims& dims = probe.dims(known_.request.stack);
-  for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head) all.emplace_back(layer, head);
+  const std::vector<HeadId> all = every_head(probe.dims(known_.request.stack));
   for (const Ablate& each : tried) {
     known_.ablate = each;
     known_.baselines.emplace_back(each, probe.after(without(all), ctx).logit_difference);

@@ -12,6 +12,7 @@
 #include "core/edits/singular_edit.h"
 #include "core/model/weights.h"
 #include "core/tensor/matrices.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -152,12 +153,13 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
     const Tensor v = dims.attends(layer) ? need(part, {SiteKind::v, layer}) : Tensor();
     const Tensor gate =
         block.z_gate.defined() ? need(part, {SiteKind::attn_gate, layer}).select(0, position) : Tensor();
-    for (int head = 0; head < dims.heads; ++head) {
+    for (int head = 0; head < dims.heads_of(layer); ++head) {
+      const Index line = head_index(dims, {layer, head});
       const RowMajor<double> o = matrix_of(nth(block.heads, head).o);  // (d_head, d_model)
       add(kind, layer, head, o.transpose() * vector_of(z.select(0, head)));
       if (!v.defined()) {
         for (Index key = 0; by_source.defined() && key < by_source.dim(1); ++key)
-          by_source.ref(Index{layer} * dims.heads + head, key) = std::numeric_limits<float>::quiet_NaN();
+          by_source.ref(line, key) = std::numeric_limits<float>::quiet_NaN();
         continue;
       }
       VectorXd of_value = o * along.d;  // (d_head): what one unit of each value dimension adds to the logit
@@ -167,16 +169,15 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
       for (Index key = 0; key < map.n_key(); ++key) {
         const auto weight = static_cast<double>(map.weight(position, key));
         if (weight == 0) continue;
-        by_source.ref(Index{layer} * dims.heads + head, key) =
+        by_source.ref(line, key) =
             static_cast<float>(weight * vector_of(v.select(0, key).select(0, group)).dot(of_value));
       }
     }
     if (block.o_bias.defined()) add(bias, layer, -1, vector_of(block.o_bias));
   };
-  if (dims.any_attends()) out.by_source = Tensor::zeros({Index{dims.layers} * dims.heads, n});
+  if (dims.any_attends()) out.by_source = Tensor::zeros({dims.all_heads(), n});
   if (trace.cross)
-    out.cross_by_source =
-        Tensor::zeros({Index{dims.layers} * dims.heads, static_cast<Index>(trace.cross->tokens.size())});
+    out.cross_by_source = Tensor::zeros({dims.all_heads(), static_cast<Index>(trace.cross->tokens.size())});
   for (int layer = 0; layer < dims.layers; ++layer) {
     add_heads(trace, layer, nth(weights.blocks, layer), Kind::head, Kind::attention_bias, out.by_source);
     if (trace.cross)

@@ -58,6 +58,8 @@ const char* name_of(Activation activation) {
       return "QuickGELU";
     case Activation::relu2:
       return "ReLU²";
+    case Activation::tanh:
+      return "tanh";
     case Activation::silu:
       break;
   }
@@ -273,21 +275,22 @@ std::string switches(const ModelConfig& c) {
   tell(c.narrow_sum(), said("positions, their sum and its norm of the embeddings' width"));
   tell(c.dims.d_out > 0, say("an unembedding that reads {} numbers", c.dims.d_out));
   if (c.convolution) tell(true, say("beside the first block a convolution over {} tokens", c.convolution->tokens));
+  const int shown = c.dims.heads_of_states();  // of a layer with a state
   if (const auto& s = c.state_space; s && s->lane == StateSpaceConfig::Lane::delta) {
     tell(true, say("{} of {} layers the gated delta rule of {} heads in place of attention, keys of {} numbers in {} "
                    "groups, behind a convolution of {} tokens",
                    c.dims.layers - attending_layers(c.dims), c.dims.layers, c.dims.lanes, c.dims.d_state,
                    c.dims.state_groups, s->convolution));
-    tell(c.dims.lanes > c.dims.heads,
-         say("shown as {} heads, the mean of {} neighbouring ones each", c.dims.heads, c.dims.lanes / c.dims.heads));
+    tell(c.dims.lanes > shown,
+         say("shown as {} heads, the mean of {} neighbouring ones each", shown, c.dims.lanes / shown));
   } else if (s && s->lane == StateSpaceConfig::Lane::convolution) {
     tell(true, say("{} of {} layers a gated convolution of {} tokens in place of attention",
                    c.dims.layers - attending_layers(c.dims), c.dims.layers, s->convolution));
-    tell(true, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_inner / c.dims.heads));
+    tell(true, say("shown as {} heads of {} neighbouring channels", shown, c.dims.d_inner / shown));
   } else if (s) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
     const std::string lanes =
-        heads ? say("{} heads", std::max(c.dims.lanes, c.dims.heads)) : say("{} channels", c.dims.d_inner);
+        heads ? say("{} heads", std::max(c.dims.lanes, shown)) : say("{} channels", c.dims.d_inner);
     if (c.dims.hybrid())
       tell(true, say("{} of {} layers a state space of {} in place of attention, {} states each, behind a convolution "
                      "of {} tokens",
@@ -296,10 +299,10 @@ std::string switches(const ModelConfig& c) {
       tell(true, say("no attention: a state space of {}, {} states each, behind a convolution of {} tokens", lanes,
                      c.dims.d_state, s->convolution));
     if (heads)
-      tell(c.dims.lanes > c.dims.heads,
-           say("shown as {} heads, the mean of {} neighbouring ones each", c.dims.heads, c.dims.lanes / c.dims.heads));
+      tell(c.dims.lanes > shown,
+           say("shown as {} heads, the mean of {} neighbouring ones each", shown, c.dims.lanes / shown));
     else
-      tell(true, say("shown as {} heads of {} neighbouring channels", c.dims.heads, c.dims.d_inner / c.dims.heads));
+      tell(true, say("shown as {} heads of {} neighbouring channels", shown, c.dims.d_inner / shown));
     tell(heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
     tell(s->select_norms, s->select_gains ? said("steps, B and C made behind norms")
                                           : said("steps, B and C made behind norms without weights"));
@@ -380,7 +383,7 @@ std::string switches(const ModelConfig& c) {
                                               : said("a learned sink in the softmax of the heads of some layers"));
   tell(c.value_scale != 1, say("values times {:.6g}", c.value_scale));
   tell(c.multipliers != Multipliers{}, said("what parts of a block read and write times numbers of its own"));
-  tell(c.paired, say("{} blocks of two layers each, which read what enters the first of them", c.dims.layers / 2));
+  tell(c.dims.paired, say("{} blocks of two layers each, which read what enters the first of them", c.dims.layers / 2));
   tell(c.logit_cap > 0, say("logits bent by a soft cap of {}", c.logit_cap));
   tell(c.embedding_scale != 1, say("embeddings times {:.6g}", c.embedding_scale));
   tell(c.residual_scale != 1, say("what blocks add times {:.6g}", c.residual_scale));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/base/error.h"
@@ -30,13 +31,13 @@ std::vector<Intervention> past_which_nothing_flows(const std::vector<Interventio
 std::vector<Tensor> weigh(const Trace& trace, const std::vector<Tensor>& gradients, Tensor& importance, Tensor& reach) {
   const ModelDims& dims = trace.model.dims;
   std::vector<Tensor> all;
-  importance = Tensor::zeros({dims.layers, dims.heads});
-  reach = Tensor::zeros({dims.layers, dims.heads});
+  importance = Tensor::full({dims.layers, dims.most_heads()}, std::numeric_limits<float>::quiet_NaN());
+  reach = importance.copy();
   for (int layer = 0; layer < dims.layers; ++layer) {
     const Tensor& gradient = nth(gradients, layer);
     Tensor& weighted = all.emplace_back(Tensor::zeros(gradient.shape()));
     std::vector<float> row(static_cast<std::size_t>(gradient.dim(2)));
-    for (int head = 0; head < dims.heads; ++head) {
+    for (int head = 0; head < dims.heads_of(layer); ++head) {
       const AttentionMap& map = trace.map({layer, head});
       double sum = 0, sizes = 0;
       for (Index i = 0; i < gradient.dim(1); ++i) {

@@ -17,7 +17,7 @@ namespace headscope {
 struct Saliency {
   InputGradients gradients;
   std::vector<Tensor> weighted;          ///< per layer (head, query, key): A ∘ ∂f/∂A; 0 where A is
-  Tensor importance, reach;              ///< (layer, head)
+  Tensor importance, reach;              ///< (layer, head); NaN where a layer has fewer heads
   Tensor cross_importance, cross_reach;  ///< likewise of an encoder-decoder's cross-attention; else undefined
 };
 

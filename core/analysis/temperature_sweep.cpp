@@ -9,6 +9,7 @@
 #include "core/base/nth.h"
 #include "core/edits/temperature_edit.h"
 #include "core/metrics/metric.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -46,7 +47,7 @@ EditProbe TemperatureSweeper::prepare(std::vector<std::vector<Intervention>>& ce
   for (int layer = 0; layer < dims.layers; ++layer)
     for (int head = 0; head < dims.heads && dims.attends(layer); ++head)
       for (const double tau : known_.request.taus) cells.push_back({{{layer, head, {}, stack}, SetTemperature{tau}}});
-  known_.heads.resize(static_cast<std::size_t>(dims.layers * dims.heads));
+  known_.heads.resize(static_cast<std::size_t>(dims.all_heads()));
   known_.total = static_cast<int>(cells.size());
   return probe;
 }
@@ -75,7 +76,7 @@ void TemperatureSweeper::measure(const EditProbe& probe, int index, const std::v
   if (index < taus)
     known_.all.push_back(point);
   else
-    nth(known_.heads, *target.layer * probe.dims(target.stack).heads + *target.head).push_back(point);
+    nth(known_.heads, head_index(probe.dims(target.stack), {*target.layer, *target.head})).push_back(point);
 }
 
 std::shared_ptr<const TemperatureSweep> TemperatureSweeper::result() const {

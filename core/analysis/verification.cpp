@@ -126,8 +126,9 @@ ReferenceCapture read_reference(const std::filesystem::path& path, const ModelCo
     const std::string name = headscope::name(Site{SiteKind::pattern, layer});  // bridges call it so too
     if (!file.contains(name)) continue;
     const Tensor maps = unbatched(file.tensor(name), 3);
-    if (const Shape expected{config.dims.heads, n, n}; maps.shape() != expected) refuse(name, expected, maps);
-    for (int head = 0; head < config.dims.heads; ++head) heads.push_back(table_of(maps.select(0, head)));
+    const int own = config.dims.heads_of(layer);
+    if (const Shape expected{own, n, n}; maps.shape() != expected) refuse(name, expected, maps);
+    for (int head = 0; head < own; ++head) heads.push_back(table_of(maps.select(0, head)));
     any = true;
   }
   for (const HookNames names : {HookNames::transformer_lens, HookNames::bridge}) {

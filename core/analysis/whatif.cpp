@@ -52,7 +52,8 @@ std::vector<double> sink_by_layer(const Trace& trace) {
     double sum = 0;
     const std::vector<float>& first = map.stats().first;
     for (std::size_t i = 1; i < first.size(); ++i) sum += static_cast<double>(first[i]);
-    if (first.size() > 1) nth(out, map.layer()) += sum / static_cast<double>(first.size() - 1) / dims.heads;
+    if (first.size() > 1)
+      nth(out, map.layer()) += sum / static_cast<double>(first.size() - 1) / dims.heads_of(map.layer());
   }
   return out;
 }

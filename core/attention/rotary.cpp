@@ -63,6 +63,7 @@ RotaryConfig rescaled(const RotaryConfig& own, Scaling scaling, double factor, i
   RotaryConfig config;
   config.base = own.base;
   config.width = own.width;
+  config.odd = own.odd;
   config.layout = own.layout;
   config.scaling = scaling;
   config.query_growth = own.query_growth;
@@ -102,11 +103,13 @@ double kept_share(const RotaryConfig& c, int pair, double theta, int width) {
 std::vector<double> rotary_frequencies(const RotaryConfig& config, int d_head) {
   std::vector<double> frequencies;
   if (config.width > 0) d_head = config.width;
+  const int pairs = d_head / 2;
+  if (config.odd) --d_head;
   // With a single pair d − 2 is 0: its θ is 1 whatever the base.
   const double base = config.scaling == Scaling::ntk && d_head > 2
                           ? config.base * std::pow(config.factor, d_head / (d_head - 2.0))
                           : config.base;
-  for (int i = 0; i < d_head / 2; ++i) {
+  for (int i = 0; i < pairs; ++i) {
     double theta = std::pow(base, -2.0 * i / d_head);
     switch (config.scaling) {
       case Scaling::none:

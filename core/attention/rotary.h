@@ -21,7 +21,8 @@ enum class RotaryLayout {
 
 struct RotaryConfig {
   double base = 10000;
-  int width = 0;  ///< only the first so many dimensions of a head turn; 0 = all
+  int width = 0;     ///< only the first so many dimensions of a head turn; 0 = all
+  bool odd = false;  ///< a width of one less was asked for, which is no number of pairs: θ_i = base^(−2i/(width − 1))
   RotaryLayout layout = RotaryLayout::half_split;
   enum class Scaling { none, linear, ntk, yarn, llama3, longrope, dynamic } scaling = Scaling::none;
   double factor = 1;                                           ///< s: how much longer than in training

@@ -79,7 +79,7 @@ CorpusResults fresh(const LoadedModel& loaded, const std::string& name, CorpusSo
   if (loaded.model->encoder()) out.encoder.emplace(), out.cross.emplace();
   each_part(out, [&](Stack stack, CorpusStatistics& part) {
     const ModelDims dims = loaded.model->info().part(stack).dims;
-    part = CorpusStatistics(dims.layers, dims.heads, window);
+    part = CorpusStatistics(dims.layers, dims.most_heads(), window);
   });
   return out;
 }

@@ -61,7 +61,7 @@ class AblateStep final : public EditStep {
     } else if (ablate_.by == By::resample) {
       for (Index i = 0; i < n; ++i) taken.push_back(rows[random.below(rows.size())]);
     }
-    const auto [begin, end] = heads_of(value);
+    const auto [begin, end] = heads_of(value, site.layer);
     for (Index head = begin; head < end; ++head) {
       std::vector<std::vector<double>> means;
       if (ablate_.by == By::mean && rows.empty()) means = running_means(original, head, whole_);

@@ -63,9 +63,11 @@ int EditStep::last_row() const {
   return last() - pass().scene().first_row;
 }
 
-std::pair<Index, Index> EditStep::heads_of(const Tensor& value) const {
+std::pair<Index, Index> EditStep::heads_of(const Tensor& value, int layer) const {
   if (!target().head) return {0, value.dim(1)};
-  const Index group = pass().scene().dims.heads / value.dim(1), own = *target().head / group;
+  const Index heads = pass().scene().dims.heads_of(layer);
+  if (*target().head >= heads) return {0, 0};
+  const Index group = heads / value.dim(1), own = *target().head / group;
   return {own, own + 1};
 }
 
@@ -188,7 +190,7 @@ HeadRule EditPass::head_rule(HeadId id, HeadRule usual) {
           std::move(rule), [tau](Index) { return static_cast<float>(1 / tau); }, fmt::format("temperature {}", tau));
     rules.push_back({part.end, std::move(rule)});
   }
-  looks_.resize(static_cast<std::size_t>(scene_.dims.heads));
+  looks_.resize(static_cast<std::size_t>(scene_.dims.most_heads()));
   Looks& looks = nth(looks_, id.head);
   looks.usual = usual.rule;
   const double tau = in_scale ? temperature_of(parts.front()) : 1;

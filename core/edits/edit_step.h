@@ -98,8 +98,9 @@ class EditStep {
       if (!target().head || *target().head == head)
         for (int row = first_row(); row <= last_row(); ++row) body(head, Index{row});
   }
-  /// The heads (or key heads) [first, second) of a (position, head, d_head) tensor that belong to its own.
-  std::pair<Index, Index> heads_of(const Tensor& value) const;
+  /// The heads (or key heads) [first, second) of a (position, head, d_head) tensor of this layer that belong to its
+  /// own; none where the layer lacks that head.
+  std::pair<Index, Index> heads_of(const Tensor& value, int layer) const;
 
  private:
   EditPlace place_;

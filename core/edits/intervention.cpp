@@ -83,21 +83,29 @@ void check_stacks(const std::vector<Intervention>& edits, const ModelInfo& model
                   "only encoder-decoders have heads under enc, dec and cross");
 }
 
+bool inside(const HeadTarget& target, const ModelDims& dims) {
+  if (target.layer.value_or(0) >= dims.layers) return false;
+  return target.head.value_or(0) < (target.layer ? dims.heads_of(*target.layer) : dims.most_heads());
+}
+
 void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions, int keys) {
   for (const Intervention& edit : edits) {
     if (!edit.enabled) continue;
     const auto where = [&] { return "edit " + describe(edit); };
-    if (edit.target.layer.value_or(0) >= dims.layers || edit.target.head.value_or(0) >= dims.heads)
-      throw Error(where(), fmt::format("a layer from 0 to {} and a head from 0 to {}", dims.layers - 1, dims.heads - 1),
+    if (!inside(edit.target, dims)) {
+      const bool layered = edit.target.layer.value_or(dims.layers) < dims.layers;
+      const int heads = layered ? dims.heads_of(*edit.target.layer) : dims.most_heads();
+      throw Error(where(), fmt::format("a layer from 0 to {} and a head from 0 to {}", dims.layers - 1, heads - 1),
                   text_of(edit.target));
-    const auto inside = [&](int position, int count) {
+    }
+    const auto in_text = [&](int position, int count) {
       if (position < -count || position >= count)
         throw Error(where(), fmt::format("positions from 0 to {}, or from -{} counted from the end", count - 1, count),
                     std::to_string(position));
     };
-    if (const auto& at = edit.target.positions) inside(at->first, positions), inside(at->last, positions);
-    for (const int position : edit.action->positions()) inside(position, positions);
-    for (const int position : edit.action->key_positions()) inside(position, keys > 0 ? keys : positions);
+    if (const auto& at = edit.target.positions) in_text(at->first, positions), in_text(at->last, positions);
+    for (const int position : edit.action->positions()) in_text(position, positions);
+    for (const int position : edit.action->key_positions()) in_text(position, keys > 0 ? keys : positions);
   }
 }
 

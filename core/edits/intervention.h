@@ -37,6 +37,8 @@ bool looks_ahead(const Intervention& edit, int context);
 std::vector<Intervention> edits_of(const std::vector<Intervention>& edits, Stack stack);
 /// Throws Error when an enabled edit names a stack that a model of this kind does not have.
 void check_stacks(const std::vector<Intervention>& edits, const ModelInfo& model);
+/// Whether a model has such a layer and head; of all layers: whether one has that head.
+bool inside(const HeadTarget& target, const ModelDims& dims);
 /// Throws Error when an edit names a layer or head that such a model does not have, or a position outside the text.
 /// `keys`: how many there are, where they are of another text.
 void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions, int keys = 0);

@@ -65,7 +65,7 @@ class PatchStep final : public EditStep {
         for (Index j = 0; j < value.dim(1); ++j) value.ref(row, j) = source.at(from, j);
         continue;
       }
-      const auto [head, end] = heads_of(value);
+      const auto [head, end] = heads_of(value, site.layer);
       for (Index h = head; h < end; ++h)
         for (Index j = 0; j < value.dim(2); ++j) value.ref(row, h, j) = source.at(from, h, j);
     }
@@ -108,8 +108,14 @@ class PatchEdit final : public EditOf<Patch> {
         site == SiteKind::q || site == SiteKind::z || site == SiteKind::attn_out || site == SiteKind::resid_pre;
     return there ? "" : "a patch of q, z, attn_out or resid_pre";
   }
-  /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023).
+  /// Whom a patch of a key head that other heads share reaches besides (Ainslie et al., GQA, 2023); what a patch of the
+  /// stream between two layers of a block does not reach.
   std::string note(const HeadTarget& target, const ModelInfo& model, int) const override {
+    if (value().site == SiteKind::resid_pre && model.dims.paired && target.layer.value_or(1) % 2 == 1)
+      return say(
+          "patch {}: the attention of an odd layer reads what enters the layer before it, so that there the patch "
+          "reaches the MLP and the stream alone",
+          name_in(sites, value().site));
     int group = 1;  // of all layers at once: the largest
     bool differ = false;
     for (int layer = 0; layer < model.dims.layers; ++layer) {

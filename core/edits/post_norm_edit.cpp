@@ -22,11 +22,11 @@ class PostNormStep final : public EditStep {
   explicit PostNormStep(EditPlace place) : EditStep(std::move(place)) {
     assert(pass().scene().backend);
     if (const ModelConfig& c = pass().model(this->place().where()).config();
-        c.norm_place != NormPlace::before || c.dims.parallel || c.norm == NormKind::none || c.cross() || c.paired)
+        c.norm_place != NormPlace::before || c.dims.parallel || c.norm == NormKind::none || c.cross() || c.dims.paired)
       throw Error(this->place().where(), "blocks whose norms stand before attention and before the MLP",
                   c.name + (c.dims.parallel            ? ", whose attention and MLP read the same stream"
                             : c.norm == NormKind::none ? ", which has none"
-                            : c.paired                 ? ", whose layers read in pairs what enters the first"
+                            : c.dims.paired            ? ", whose layers read in pairs what enters the first"
                             : c.cross()                ? ", whose blocks have a third norm, of cross-attention"
                                                        : ", which has norms behind them already"));
     for (const BlockWeights& block : pass().model(this->place().where()).weights().blocks)

@@ -248,7 +248,7 @@ ModelWeights weights_written_with(const Model& model, const std::vector<Interven
         Tensor before = heads.front().o;
         for (std::size_t head = 1; head < heads.size(); ++head) before = Tensor::joined(before, heads[head].o, 0);
         const Tensor after = edit.action->written_with(model, layer, before, "edit " + describe(edit));
-        const Index width = before.dim(0) / dims.heads;
+        const Index width = before.dim(0) / static_cast<Index>(heads.size());
         for (std::size_t head = 0; head < heads.size(); ++head) {
           const auto at = static_cast<Index>(head) * width;
           heads[head].o = after.slice(0, at, at + width);

@@ -39,7 +39,7 @@ class SwitchOffStep final : public EditStep {
       throw Error(this->place().where(), norm() ? "a layer with that norm" : "a layer with an MLP",
                   fmt::format("layer {} of {}, which has none", *layer, c.name));
     if (!norm()) return;
-    if (part == Part::ln1 && c.paired)
+    if (part == Part::ln1 && c.dims.paired)
       throw Error(this->place().where(), "a norm of what enters its own layer",
                   c.name + ", whose layers read in pairs what enters the first");
     if (c.norm == NormKind::none)

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -73,9 +74,10 @@ bool CaptureWatch::look(double now, const std::function<void(const File&, std::s
 Worded capture_words(const Trace& trace) {
   const ModelDims& dims = trace.model.dims;
   const std::size_t keys = trace.tokens.size();
-  const Worded words =
-      std::to_string(dims.layers) + " " + Worded(dims.layers == 1 ? to_say("layer") : to_say("layers")) +
-      fmt::format(" × {} ", dims.heads) + (dims.heads == 1 ? to_say("head") : to_say("heads")) + std::string(", ");
+  const Worded words = std::to_string(dims.layers) + " " +
+                       Worded(dims.layers == 1 ? to_say("layer") : to_say("layers")) +
+                       fmt::format(" × {} ", heads_text(dims)) +
+                       (dims.most_heads() == 1 ? to_say("head") : to_say("heads")) + std::string(", ");
   if (trace.between_texts()) return words + say_later("{} × {} tokens", trace.query_tokens.size(), keys);
   if (trace.picture) return words + say_later("{} × {} patches", trace.picture->rows, trace.picture->columns);
   return words + std::to_string(keys) + std::string(" ") + Worded(keys == 1 ? to_say("token") : to_say("tokens"));

@@ -121,6 +121,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   if (d.convolves_first) root["model"]["convolves_first"] = true;
   if (d.parallel) root["model"]["parallel"] = true;            // absent in files of other models, and in older ones
   if (d.stream_scales) root["model"]["stream_scales"] = true;  // likewise
+  if (d.paired) root["model"]["paired"] = true;                // likewise
   for (const auto& [key, value] : {std::pair("d_value", d.d_value),
                                    {"kv_latent", d.kv_latent},
                                    {"q_latent", d.q_latent},
@@ -131,7 +132,8 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
                                    {"convolved", d.convolved},
                                    {"d_embed", d.d_embed},
                                    {"d_out", d.d_out},
-                                   {"d_layer", d.d_layer}})
+                                   {"d_layer", d.d_layer},
+                                   {"state_heads", d.state_heads}})
     if (value > 0) root["model"][key] = value;  // likewise
   if (d.state_kind != StateKind::selective) root["model"]["state_kind"] = name_in(state_kind_names, d.state_kind);
   for (const Mixer each : d.mixers) root["model"]["mixers"].push_back(name_in(mixer_names, each));
@@ -198,6 +200,7 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
        .experts = model.find("experts") ? count(model, "experts") : 0,
        .parallel = model.flag_or("parallel", false),
        .stream_scales = model.flag_or("stream_scales", false),
+       .paired = model.flag_or("paired", false),
        .convolves_first = model.flag_or("convolves_first", false)};
   for (const auto& [key, value] : {std::pair("d_value", &d.d_value),
                                    {"kv_latent", &d.kv_latent},
@@ -209,15 +212,18 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
                                    {"convolved", &d.convolved},
                                    {"d_embed", &d.d_embed},
                                    {"d_out", &d.d_out},
-                                   {"d_layer", &d.d_layer}})
+                                   {"d_layer", &d.d_layer},
+                                   {"state_heads", &d.state_heads}})
     if (model.find(key)) *value = count(model, key);
   const auto layers = static_cast<std::size_t>(d.layers);
   if (const auto kind = model.find("state_kind")) d.state_kind = kind->choice(state_kind_names);
   if (const auto mixers = model.find("mixers"))
     for (const JsonView& each : mixers->elements("layers", layers, layers))
       d.mixers.push_back(each.choice(mixer_names));
-  if (!d.attends() && (d.heads < 1 || d.d_inner < d.heads || d.d_inner % d.heads != 0))
-    model.refuse("a d_inner that the heads divide", fmt::format("{} of {} heads", d.d_inner, d.heads));
+  if (d.state_heads > 0 && !d.hybrid())
+    model.refuse("state_heads of layers with a state beside others that attend", std::to_string(d.state_heads));
+  if (const int heads = d.heads_of_states(); !d.attends() && (heads < 1 || d.d_inner < heads || d.d_inner % heads != 0))
+    model.refuse("a d_inner that the heads divide", fmt::format("{} of {} heads", d.d_inner, heads));
   if (const auto widths = model.find("widths"))
     for (const JsonView& each : widths->elements("layers", layers, layers))
       d.widths.push_back({count(each, "kv_heads"), count(each, "d_head"), count(each, "d_mlp")});

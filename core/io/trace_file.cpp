@@ -137,9 +137,8 @@ std::map<int, LayerMaps> maps_by_layer(const Trace& trace, const TraceExtents& e
     layer.push_back(&map);
   }
   for (const auto& [layer, maps] : layers)
-    if (static_cast<int>(maps.size()) != trace.model.dims.heads)
-      throw Error("trace to write", fmt::format("{} maps in layer {}", trace.model.dims.heads, layer),
-                  fmt::format("{}", maps.size()));
+    if (const int heads = trace.model.dims.heads_of(layer); static_cast<int>(maps.size()) != heads)
+      throw Error("trace to write", fmt::format("{} maps in layer {}", heads, layer), fmt::format("{}", maps.size()));
   return layers;
 }
 
@@ -356,8 +355,9 @@ std::shared_ptr<const Trace> read_trace(const SafetensorsFile& file, const std::
     }
   }
   if (!patterns.empty()) {
-    require_room(static_cast<double>(patterns.size()) * dims.heads, extents.n_query, extents.n_key, available_memory(),
-                 where);
+    double maps = 0;
+    for (const auto& [layer, weights] : patterns) maps += dims.heads_of(layer);
+    require_room(maps, extents.n_query, extents.n_key, available_memory(), where);
     for (const auto& [layer, weights] : patterns)
       if (const int keys = dims.widths_of(layer).kv_heads; dims.attends(layer) && keys > 0 && dims.heads % keys != 0)
         throw Error(where, fmt::format("as many query heads for each of {} key heads in layer {}", keys, layer),

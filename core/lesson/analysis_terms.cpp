@@ -13,6 +13,7 @@
 #include "core/lesson/given.h"
 #include "core/metrics/rollout.h"
 #include "core/trace/mixer_words.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -120,8 +121,7 @@ constexpr LessonTerm terms_of_analyses[] = {
        const LogitAttribution found = attribution_at(run, a, 2);
        if (!found.by_source.defined())
          throw Error(a.where, "heads that read from positions", mixer_words(run.trace().model.dims, head.layer));
-       const Index line = static_cast<Index>(head.layer) * run.trace().model.dims.heads + head.head;
-       return static_cast<double>(found.by_source.at(line, g.key(1)));
+       return static_cast<double>(found.by_source.at(head_index(run.trace().model.dims, head), g.key(1)));
      }},
     {"most_attributed_head(row, token)", "the head that wrote most to that logit directly",
      [](LessonRun& run, const Arguments& a) -> Value {

@@ -19,6 +19,7 @@
 #include "core/metrics/head_class.h"
 #include "core/metrics/next_token.h"
 #include "core/run/mechanism_input.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -134,8 +135,9 @@ Index LessonRun::position(const Value& named, const std::vector<Token>& tokens, 
 HeadId LessonRun::head(const Value& named, const std::string& where) {
   const auto head = named.text() ? parse_head_id(*named.text()) : std::nullopt;
   const ModelDims& dims = trace().model.dims;
-  if (!head || head->layer >= dims.layers || head->head >= dims.heads)
-    throw Error(where, fmt::format("a head from \"0.0\" to \"{}.{}\"", dims.layers - 1, dims.heads - 1),
+  if (!head || !dims.has_head(head->layer, head->head))
+    throw Error(where,
+                fmt::format("a head from \"0.0\" to \"{}.{}\"", dims.layers - 1, dims.heads_of(dims.layers - 1) - 1),
                 named.text() ? "\"" + excerpt(*named.text(), 40) + "\"" : named.kind());
   return *head;
 }
@@ -154,15 +156,14 @@ double LessonRun::cost(HeadId head) {
     EditProbe probe(model_, request_, true, ctx());
     const NextToken answer = most_probable(*probe.before());
     const Index asked = answer_position(*probe.before()).value_or(0);
-    for (int layer = 0; layer < dims.layers; ++layer)
-      for (int each = 0; each < dims.heads; ++each) {
-        const HeadTarget target{.layer = layer, .head = each, .stack = stack_};
-        const auto after = probe.run({{target, Ablate{Ablate::By::mean}}}, ctx());
-        const Tensor row = after->logits.select(0, after->logits.dim(0) == 1 ? 0 : asked);
-        costs_.push_back(next_token_loss(row, answer.id) + std::log(answer.probability));
-      }
+    for (const auto& [layer, each] : every_head(dims)) {
+      const HeadTarget target{.layer = layer, .head = each, .stack = stack_};
+      const auto after = probe.run({{target, Ablate{Ablate::By::mean}}}, ctx());
+      const Tensor row = after->logits.select(0, after->logits.dim(0) == 1 ? 0 : asked);
+      costs_.push_back(next_token_loss(row, answer.id) + std::log(answer.probability));
+    }
   }
-  return nth(costs_, head.layer * dims.heads + head.head);
+  return nth(costs_, head_index(dims, head));
 }
 
 namespace {
@@ -189,12 +190,10 @@ HeadClasses classes_of(LessonRun& run, HeadId head) {
 /// The head for which `value` is largest, "L.H".
 template <class F>
 Value head_with_most(LessonRun& run, const std::string& where, F value) {
-  const ModelDims& dims = run.trace().model.dims;
   std::optional<HeadId> best;
   double most = -std::numeric_limits<double>::infinity();
-  for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head)
-      if (const double v = value(HeadId{layer, head}); v > most) most = v, best = {layer, head};
+  for (const HeadId head : every_head(run.trace().model.dims))
+    if (const double v = value(head); v > most) most = v, best = head;
   if (!best) throw Error(where, "a number for some head of this model", "none for any");
   return to_string(*best);
 }

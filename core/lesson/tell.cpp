@@ -59,6 +59,7 @@ LessonTold tell(const LessonStep& step, const std::shared_ptr<LessonRun>& run) {
   for (const Token& token : run->trace().tokens) out.tokens.push_back(token.label);
   out.layers = run->trace().model.dims.layers;
   out.heads = run->trace().model.dims.heads;
+  for (int layer = 0; layer < out.layers; ++layer) out.heads_of.push_back(run->trace().model.dims.heads_of(layer));
   const LessonScene& scene = step.scene;
   if (!scene.head.empty()) out.head = run->head(Value(scene.head), where_of(step));
   if (!scene.row.empty()) out.row = run->position(place_named(scene.row), run->trace().queries(), where_of(step));
@@ -89,11 +90,7 @@ LessonReply answered(const LessonStep& step, const std::shared_ptr<LessonRun>& r
     }
     case Kind::head: {
       const HeadId head = run->head(truth, where), guessed = std::get<HeadId>(guess);
-      out = {head == guessed,
-             "head " + to_string(head),
-             "head " + to_string(guessed),
-             1.0 / (dims.layers * dims.heads),
-             {}};
+      out = {head == guessed, "head " + to_string(head), "head " + to_string(guessed), 1.0 / dims.all_heads(), {}};
       break;
     }
     case Kind::number: {

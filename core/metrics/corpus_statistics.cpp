@@ -112,13 +112,22 @@ CorpusStatistics::CorpusStatistics(int layers, int heads, int window)
     for (const Distribution& like : chance_) cells_.push_back({like, {}, {}, {}});
 }
 
+bool CorpusStatistics::has(int head) const {
+  if (passages_ == 0) return true;
+  for (std::size_t m = 0; m < metrics().size(); ++m)
+    if (of(head, m).count() > 0) return true;
+  return false;
+}
+
 void CorpusStatistics::add(const Trace& trace, const PassagePlace& place, ThreadPool& pool) {
-  assert(trace.maps.size() * metrics().size() == cells_.size());
+  assert(trace.maps.size() * metrics().size() <= cells_.size());
   const auto all = metrics();
   const TextMarks text = TextMarks::of(trace.tokens);
   std::vector<std::int64_t> rounded(cells_.size(), no_value);
-  pool.parallel(static_cast<int>(trace.maps.size()), [&](int head, int) {
-    const AttentionMap& map = nth(trace.maps, head);
+  pool.parallel(static_cast<int>(trace.maps.size()), [&](int index, int) {
+    const AttentionMap& map = nth(trace.maps, index);
+    assert(map.layer() < layers_ && map.head() < heads_);
+    const int head = map.layer() * heads_ + map.head();
     std::optional<Rows> rows;  // made when the passage is an example of anything
     for (std::size_t m = 0; m < all.size(); ++m) {
       const std::size_t at = static_cast<std::size_t>(head) * all.size() + m;

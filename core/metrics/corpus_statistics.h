@@ -37,7 +37,8 @@ class CorpusStatistics {
   static constexpr std::size_t examples = 6, sampled = 48;
 
   CorpusStatistics() = default;
-  /// `window`: most tokens of a passage, which bounds entropies and distances.
+  /// `heads`: the most of any layer; those that a layer lacks stay without values. `window`: most tokens of a passage,
+  /// which bounds entropies and distances.
   CorpusStatistics(int layers, int heads, int window);
 
   int layers() const { return layers_; }
@@ -58,6 +59,8 @@ class CorpusStatistics {
   /// Whether metrics in tokens are counted in fine bins. Files of older versions have even ones.
   bool fine_tokens() const;
 
+  /// Whether there is a head, as far as passages tell.
+  bool has(int head) const;
   /// `head` counts layer-major, `metric` as in metrics().
   const Distribution& of(int head, std::size_t metric) const { return cell(head, metric).values; }
   /// What the head that spreads its weight evenly scores on the same passages.

@@ -81,7 +81,7 @@ class FlowGraph {
 std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool even) {
   const ModelDims& dims = trace.model.dims;
   const auto n = static_cast<Index>(trace.tokens.size());
-  const auto wanted = static_cast<std::size_t>(dims.layers) * static_cast<std::size_t>(dims.heads);
+  const auto wanted = static_cast<std::size_t>(dims.all_heads());
   if (wanted == 0 || trace.maps.size() != wanted)
     throw Error("attention through the layers", "the maps of all heads of all layers",
                 std::to_string(trace.maps.size()) + " of " + std::to_string(wanted));
@@ -94,7 +94,8 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
   for (int layer = 0; layer < dims.layers; ++layer) {
     Tensor& mixed = out.emplace_back(Tensor::zeros({n, n}));
     const bool states = !dims.attends(layer);  // whose signed weights α count by their size
-    for (int head = 0; head < dims.heads; ++head) {
+    const int heads = dims.heads_of(layer);
+    for (int head = 0; head < heads; ++head) {
       const AttentionMap& map = trace.map({layer, head});
       if ((map.place().kind == MapKind::effective && !states) || map.n_query() != n || map.n_key() != n)
         throw Error("attention through the layers", "probabilities, as many queries as keys", "another kind of map");
@@ -103,7 +104,7 @@ std::vector<Tensor> mixing_matrices(const Trace& trace, double residual, bool ev
         read.row(i, row);
         if (states && !even) to_shares(row);
         for (Index j = 0; j < n; ++j)
-          mixed.ref(i, j) += static_cast<float>((1 - residual) / dims.heads * static_cast<double>(nth(row, j)));
+          mixed.ref(i, j) += static_cast<float>((1 - residual) / heads * static_cast<double>(nth(row, j)));
       }
     }
     for (Index i = 0; i < n; ++i) {

@@ -343,7 +343,8 @@ const std::vector<std::pair<const char*, Activation>>& activation_names() {
                                                                         {"solu", Activation::solu},
                                                                         {"quick_gelu", Activation::quick_gelu},
                                                                         {"xielu", Activation::xielu},
-                                                                        {"relu2", Activation::relu2}};
+                                                                        {"relu2", Activation::relu2},
+                                                                        {"tanh", Activation::tanh}};
   return names;
 }
 

@@ -39,7 +39,8 @@ enum class Activation {
   quick_gelu,  ///< x · σ(1.702 x): CLIP
   solu,        ///< x ∘ softmax(x) over all neurons (Elhage et al., Softmax Linear Units, 2022)
   xielu,       ///< of each layer its own: Backend::Xielu
-  relu2        ///< max(0, x)² (So et al., Primer: Searching for Efficient Transformers, 2021)
+  relu2,       ///< max(0, x)² (So et al., Primer: Searching for Efficient Transformers, 2021)
+  tanh
 };
 
 /// Where the norms of attention and MLP stand.
@@ -206,9 +207,7 @@ struct ModelConfig {
   double value_scale = 1;     ///< of values; read into the matrices (and biases) that make them
   bool layer_scales = false;  ///< the same with a learned number for each dimension (Touvron et al., Going deeper with
                               ///< Image Transformers, 2021)
-  bool paired = false;   ///< layers come in pairs, a state space and attention with an MLP, that are one block of the
-                         ///< file: the norm before either reads what enters the first (Falcon H1)
-  int layer_groups = 0;  ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
+  int layer_groups = 0;       ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
   std::optional<std::int32_t> bos, eos;
   Stack stack = Stack::only;
   /// Of an encoder-decoder, which is its decoder: the encoder. Null elsewhere.
@@ -243,9 +242,9 @@ struct ModelConfig {
   /// Which of the blocks that are stored a layer is, and whether the one before was the same.
   int block_of(int layer) const { return layer_groups > 0 ? layer * layer_groups / dims.layers : layer; }
   /// The block of the file that has this layer's weights.
-  int stored_block(int layer) const { return paired ? layer / 2 : block_of(layer); }
+  int stored_block(int layer) const { return dims.paired ? layer / 2 : block_of(layer); }
   /// The layer whose entering stream the norm before attention (or a state space) reads: this one, as a rule.
-  int entered(int layer) const { return paired ? layer / 2 * 2 : layer; }
+  int entered(int layer) const { return dims.paired ? layer / 2 * 2 : layer; }
   bool repeats(int layer) const { return layer > 0 && block_of(layer) == block_of(layer - 1); }
   /// What a row of logits is about.
   Objective objective() const {
@@ -302,7 +301,7 @@ struct ModelConfig {
   bool norms_keys(int layer) const { return qk_norm != QkNorm::none && (!qk_norm_turned || turns(layer)); }
   /// Whether a pass can begin at any block by the residual stream alone: not where later blocks read what earlier ones,
   /// or the embedding, gave them besides.
-  bool stream_is_all() const { return kv_layers.empty() && dims.d_layer == 0 && !paired; }
+  bool stream_is_all() const { return kv_layers.empty() && dims.d_layer == 0 && !dims.paired; }
   /// Whether a norm stands between the rotation of queries and keys and where they meet.
   bool normed_turned() const {
     return norm_after_rotation && qk_norm != QkNorm::none && position == PositionKind::rotary;

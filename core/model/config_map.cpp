@@ -156,7 +156,8 @@ void read_longrope(const ConfigReader& at, const ConfigReader& root, const Model
 }  // namespace
 
 RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, double base,
-                                    double share, const std::string& share_key, const std::string& base_key) const {
+                                    double share, const std::string& share_key, const std::string& base_key,
+                                    bool round_up) const {
   RotaryConfig rotary;
   rotary.layout = c.rotary.layout;
   const auto from = [&](const std::string& key) -> const ConfigReader& { return at.has(key) ? at : root; };
@@ -177,11 +178,14 @@ RotaryConfig ConfigMap::read_rotary(const ConfigReader& at, const ConfigReader& 
     if (rotary.factor != 1) rotary.scaling = Scaling::linear;
     return rotary;
   }
-  const int width = static_cast<int>(c.dims.d_head * share);
-  if (width < 2 || width % 2 != 0)
+  int width = static_cast<int>(c.dims.d_head * share);
+  const bool plain = !nested || at.text(type, "default") == "default";
+  rotary.odd = round_up && plain && width % 2 != 0 && width < c.dims.d_head;
+  if (!rotary.odd && (width < 2 || width % 2 != 0))
     throw from(share_key).error(share == 1 ? "head_dim" : share_key,
                                 "an even number of dimensions, since rotary positions turn pairs",
                                 fmt::format("{} of {}", width, c.dims.d_head));
+  if (rotary.odd) ++width;
   if (width != c.dims.d_head) rotary.width = width;
   if (!nested) return rotary;
   rotary.scaling = at.choice<Scaling>(type, at.text(type, "default"),
@@ -240,7 +244,10 @@ ConfigWriter ConfigMap::written(const RotaryConfig& r, int d_head) {
   json.put("rope_type", r.scaling == Scaling::none  ? "default"
                         : r.scaling == Scaling::ntk ? "dynamic"
                                                     : std::string(info(r.scaling).id));
-  json.put("partial_rotary_factor", r.width > 0 ? static_cast<double>(r.width) / d_head : 1.0);
+  const int turning = (r.width > 0 ? r.width : d_head) - (r.odd ? 1 : 0);
+  double share = static_cast<double>(turning) / d_head;
+  if (static_cast<int>(share * d_head) < turning) share = std::nextafter(share, 1.0);  // what is read is cut off
+  json.put("partial_rotary_factor", share);
   if (r.scaling != Scaling::none) json.put(r.scaling == Scaling::ntk ? "alpha" : "factor", r.factor);
   if (r.query_growth > 0) {
     json.put("llama_4_scaling_beta", r.query_growth);
@@ -286,7 +293,8 @@ void ConfigMap::rotary(ModelConfig& c, double base, double share, const std::str
 }
 
 void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key,
-                                 const std::string& base_key, double share, const std::string& share_key) {
+                                 const std::string& base_key, double share, const std::string& share_key,
+                                 bool round_up) {
   c.position = PositionKind::rotary;
   const auto local_layer = [&] {
     for (int layer = 0; layer < c.dims.layers; ++layer)
@@ -311,10 +319,10 @@ void ConfigMap::rotary_by_window(ModelConfig& c, double base, double local_base,
   const auto sliding = parameters ? parameters->object("sliding_attention") : std::nullopt;
   ModelConfig wide = c, narrow = c;  // of heads as wide as theirs
   wide.dims.d_head = d_head(full_layer()), narrow.dims.d_head = d_head(local_layer());
-  c.rotary = read_rotary(full ? *full : *in_, *in_, wide, base, share, share_key, base_key);
+  c.rotary = read_rotary(full ? *full : *in_, *in_, wide, base, share, share_key, base_key, round_up);
   // Without a key of its own the local base is the file's, where there is one, or the family's.
-  const RotaryConfig local =
-      read_rotary(sliding ? *sliding : *in_, *in_, narrow, local_base, share, share_key, sliding ? "" : local_key);
+  const RotaryConfig local = read_rotary(sliding ? *sliding : *in_, *in_, narrow, local_base, share, share_key,
+                                         sliding ? "" : local_key, round_up);
   if (local == c.rotary) return;
   for (int layer = 0; layer < c.dims.layers; ++layer) c.layer_rotary.push_back(c.window(layer) > 0 ? local : c.rotary);
 }

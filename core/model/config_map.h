@@ -57,10 +57,11 @@ class ConfigMap {
   static ConfigWriter written(const RotaryConfig& rotary, int d_head);
   /// rope_parameters by kind of layer ("full_attention", "sliding_attention"), or `base_key` with rope_scaling for the
   /// one and `local_key` for the other. Layers are told apart by their window.
-  /// `share` of the head turns, by its key (at the top or within) or else by `share`.
+  /// `share` of the head turns, by its key (at the top or within) or else by `share`. An odd number of dimensions is
+  /// refused or, `round_up`, makes one more turn: RotaryConfig::odd.
   void rotary_by_window(ModelConfig& c, double base, double local_base, const std::string& local_key,
-                        const std::string& base_key = "rope_theta", double share = 1,
-                        const std::string& share_key = "");
+                        const std::string& base_key = "rope_theta", double share = 1, const std::string& share_key = "",
+                        bool round_up = false);
   /// layer_types with one window for all "sliding_attention" layers; `sliding(layer)` where the list is absent.
   template <class Sliding>
   void layer_types(ModelConfig& c, int window, Sliding sliding) {
@@ -92,7 +93,8 @@ class ConfigMap {
   void classes(ModelConfig& c);
   void layer_types(ModelConfig& c, int window, std::vector<bool> local);
   RotaryConfig read_rotary(const ConfigReader& at, const ConfigReader& root, const ModelConfig& c, double base,
-                           double share, const std::string& share_key, const std::string& base_key) const;
+                           double share, const std::string& share_key, const std::string& base_key,
+                           bool round_up = false) const;
 
   const ConfigReader* in_ = nullptr;
   ConfigWriter* out_ = nullptr;

@@ -50,7 +50,8 @@ void add_state_space(const ModelConfig& c, ParameterParts& out) {
                           (delta   ? 2 * lanes
                            : heads ? lanes
                                    : 0);
-  const std::int64_t biases = layers * ((s.bias ? in + d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
+  const std::int64_t biases =
+      layers * ((s.bias ? in : 0) + (s.biased_out() ? d : 0) + (s.convolution_bias ? convolved : 0) + lanes);
   out.attention_biases += biases;
   out.attention += layers * (d * in + inner * d + convolved * s.convolution + (delta ? 0 : lanes) +
                              (heads ? lanes : inner * (rank + 2 * states) + rank * lanes + lanes * states)) +
@@ -168,7 +169,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                                 : c.shared_norm                   ? layers
                                                                   : layers + mlps,
                        behind = c.norms_behind() ? layers + mlps : 0;
-    out.norms += biased * d * (before + behind - (c.paired ? layers / 2 : 0)) + (c.embedding_norm ? biased * sum : 0) +
+    out.norms += biased * d * (before + behind - (c.dims.paired ? layers / 2 : 0)) +
+                 (c.embedding_norm ? biased * sum : 0) +
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
                  (c.head_layer && c.predicts ? biased * c.dims.out_width() : 0) - (c.first_norm ? 0 : biased * d);
     if (c.distances && c.distances->norm) out.norms += biased * d;

@@ -80,7 +80,7 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool que
   for (Index i = 0; i < width / 2; ++i) {
     const bool adjacent = r.layout == RotaryLayout::interleaved;
     const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
-    const double turn = theta(r, i, width, x.rows);
+    const double turn = theta(r, i, r.odd ? width - 1 : width, x.rows);
     for (Index row = 0; row < x.rows; ++row)
       for (Index head = 0; head < heads; ++head) {
         double &first = x.at(row, head * d_head + a), &second = x.at(row, head * d_head + b);

@@ -72,6 +72,8 @@ double activated(Activation f, double x, const Tensor& learned) {
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
     case Activation::quick_gelu:
       return x / (1 + std::exp(-1.702 * x));
+    case Activation::tanh:
+      return std::tanh(x);
     case Activation::silu:
     case Activation::solu:  // whose rows are made at once
       break;

@@ -84,7 +84,7 @@ Table through_delta(const ModelConfig& c, const RawLayer& layer, const Table& x,
   const RawStateSpace& w = layer.state_space;
   Given in = given(c, w, x, stop);
   const Index n = x.rows, lanes = c.dims.lanes, width = c.dims.d_inner / lanes, size = c.dims.d_state,
-              heads = c.dims.heads, together = lanes / heads;
+              heads = c.dims.heads_of_states(), together = lanes / heads;
   to_unit(in.b, size, 1), to_unit(in.c, size, 1 / std::sqrt(static_cast<double>(size)));
   const Table rates = product(x, w.beta_weight, {}, stop), gate = product(x, w.gate_weight, {}, stop);
   Table z(n, c.dims.d_inner);
@@ -129,12 +129,12 @@ Table through_convolution(const ModelConfig& c, const RawLayer& layer, const Tab
                           const std::stop_token& stop) {
   const RawStateSpace& w = layer.state_space;
   const Table all = product(x, w.x_weight, w.x_bias, stop);
-  const Index inner = c.dims.d_inner, together = inner / c.dims.heads, taps = w.convolution_weight.dim(1);
+  const Index inner = c.dims.d_inner, together = inner / c.dims.heads_of_states(), taps = w.convolution_weight.dim(1);
   Table product_in(x.rows, inner);
   for (Index t = 0; t < x.rows; ++t)
     for (Index i = 0; i < inner; ++i) product_in.at(t, i) = all.at(t, i) * all.at(t, 2 * inner + i);
   Table y = convolved(product_in, w.convolution_weight, w.convolution_bias);
-  patterns.assign(static_cast<std::size_t>(c.dims.heads), Table(x.rows, x.rows));
+  patterns.assign(static_cast<std::size_t>(c.dims.heads_of_states()), Table(x.rows, x.rows));
   for (Index t = 0; t < x.rows; ++t)
     for (Index i = 0; i < inner; ++i) {
       y.at(t, i) *= all.at(t, inner + i);
@@ -155,7 +155,7 @@ Table through_states(const ModelConfig& c, const RawLayer& layer, const Table& x
   if (c.state_space->lane == StateSpaceConfig::Lane::delta) return through_delta(c, layer, x, patterns, stop);
   const Given in = given(c, w, x, stop);
   const Index n = x.rows, lanes = c.dims.lanes, width = c.dims.d_inner / lanes, states = c.dims.d_state,
-              heads = c.dims.heads, together = lanes / heads;
+              heads = c.dims.heads_of_states(), together = lanes / heads;
   Table z(n, c.dims.d_inner);
   patterns.assign(static_cast<std::size_t>(heads), Table(n, n));
   for (Index lane = 0; lane < lanes; ++lane) {

@@ -107,7 +107,8 @@ class StateMixer {
         b_(backend),
         tap_(tap),
         stop_(stop),
-        n_(in.x.dim(0)) {}
+        n_(in.x.dim(0)),
+        heads_(d_.heads_of(in.layer)) {}
 
   StateSpaceOutput run() {
     const bool convolves = s_.lane == StateSpaceConfig::Lane::convolution;
@@ -130,7 +131,7 @@ class StateMixer {
     y = patterned(whole, before, y);
     StateSpaceOutput out;
     out.maps = std::move(maps_);
-    const Tensor z = tap(SiteKind::z, y.reshape({n_, d_.heads, d_.d_inner / d_.heads}));
+    const Tensor z = tap(SiteKind::z, y.reshape({n_, heads_, d_.d_inner / heads_}));
     out.gated = tap(SiteKind::mixer_gated, convolves ? z : gated(z.reshape({n_, d_.d_inner}), gate).reshape(z.shape()));
     return out;
   }
@@ -287,7 +288,7 @@ class StateMixer {
         continue;
       }
       const LinearMixing own = taken.linear(b_);
-      const Tensor pattern = mean_patterns(b_, own, d_.heads, {before, lengths[text]}, stop_);
+      const Tensor pattern = mean_patterns(b_, own, heads_, {before, lengths[text]}, stop_);
       Tensor now = masked ? hidden(pattern, visible, before) : pattern;
       now = tap(SiteKind::pattern, now).packed();
       const bool changed = now.data() != pattern.data();
@@ -327,7 +328,7 @@ class StateMixer {
     const auto usual = causal_rule();
     Index longest = n_ + before;
     if (!in_.lengths.empty()) longest = *std::ranges::max_element(in_.lengths);
-    for (int head = 0; tap_ && head < d_.heads; ++head) {
+    for (int head = 0; tap_ && head < heads_; ++head) {
       const HeadRule rule = tap_->head_rule({in_.layer, head}, HeadRule{usual, 1});
       if (rule.scale != 1 || rule.cap != 0 || rule.slope != 0 || std::isfinite(rule.sink) || rule.buckets)
         throw Error(where(head), "a head without scores", "an edit of its scores",
@@ -357,7 +358,7 @@ class StateMixer {
   }
 
   void add_maps(const Tensor& pattern, const std::vector<Visible>& visible, Index before) {
-    for (int head = 0; head < d_.heads; ++head) {
+    for (int head = 0; head < heads_; ++head) {
       const Tensor weights = pattern.select(0, head);
       const auto rule = visible.empty() ? causal_rule() : nth(visible, head).rule;
       AttentionMap::Place place{in_.layer, head, head, before, MapKind::effective};
@@ -386,7 +387,7 @@ class StateMixer {
   /// Maps whose weights do not stand in memory: the rows whose sums are not known pass by once.
   void add_computed_maps(LinearMixing own, const std::vector<Visible>& visible, Index before) {
     constexpr Index cells_at_once = Index{1} << 23, fewest_rows = 64;
-    const Index n = own.x.dim(0), step = std::max(fewest_rows, cells_at_once / (n * d_.heads));
+    const Index n = own.x.dim(0), step = std::max(fewest_rows, cells_at_once / (n * heads_));
     struct Head {
       Head(Index length, const TokenLinks* links, const KnownRows& known)
           : sums(length, length, 0, links, false, {}, known) {}
@@ -394,15 +395,15 @@ class StateMixer {
       std::optional<HeadStatsBuilder::Tile> tile;
     };
     std::deque<Head> heads;
-    for (int head = 0; head < d_.heads; ++head)
+    for (int head = 0; head < heads_; ++head)
       heads.emplace_back(n, in_.links,
                          KnownRows{before > 0 ? &nth(in_.before, head).stats() : nullptr, before, keeps_rows()});
     Index first = n;
     for (const Head& each : heads) first = std::min(first, each.sums.first_row());
     for (Index begin = first; begin < n; begin += step) {
       const KeyRange rows{begin, std::min(begin + step, n)};
-      const Tensor pattern = mean_patterns(b_, own, d_.heads, rows, stop_);
-      b_.pool().parallel(d_.heads, [&](int head, int) {
+      const Tensor pattern = mean_patterns(b_, own, heads_, rows, stop_);
+      b_.pool().parallel(heads_, [&](int head, int) {
         auto& [sums, tile] = nth(heads, head);
         std::vector<float> row(static_cast<std::size_t>(n), 0.0f);
         for (Index t = rows.begin; t < rows.end; ++t) {
@@ -412,8 +413,8 @@ class StateMixer {
         }
       });
     }
-    const auto cells = cells_of(std::move(own), d_.heads);
-    for (int head = 0; head < d_.heads; ++head) {
+    const auto cells = cells_of(std::move(own), heads_);
+    for (int head = 0; head < heads_; ++head) {
       nth(heads, head).tile.reset();
       maps_.push_back(AttentionMap::computed({in_.layer, head, head, 0, MapKind::effective}, nth(cells, head),
                                              visible.empty() ? causal_rule() : nth(visible, head).rule,
@@ -445,7 +446,8 @@ class StateMixer {
   Tap* const tap_;
   const std::stop_token& stop_;
   const Index n_;
-  Tensor read_;  // by the convolution
+  const int heads_;  // of this layer
+  Tensor read_;      // by the convolution
   std::vector<AttentionMap> maps_;
 };
 

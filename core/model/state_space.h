@@ -39,7 +39,7 @@ struct StateSpaceInput {
 };
 
 struct StateSpaceOutput {
-  Tensor gated;                    ///< (query, head, d_inner ÷ heads): what the output matrix multiplies
+  Tensor gated;                    ///< (query, head, d_inner ÷ heads of the layer): what the output matrix multiplies
   std::vector<AttentionMap> maps;  ///< text by text, head by head; effective; factored ones computed
 };
 

@@ -21,9 +21,10 @@ struct StateSpaceConfig {
                  ///< there is no other gate and no Δ. Shown as Mamba
   };
   Lane lane = Lane::channel;
-  int convolution = 4;  ///< tokens that a channel's convolution reads
-  int step_rank = 0;    ///< Lane::channel: the few numbers
-  bool bias = false;    ///< of the projections in and out
+  int convolution = 4;                ///< tokens that a channel's convolution reads
+  int step_rank = 0;                  ///< Lane::channel: the few numbers
+  bool bias = false;                  ///< of the projections in and out …
+  std::optional<bool> out_bias = {};  ///< … or of that out, where it is not as that in
   bool convolution_bias = true;
   double least_step = 0, most_step = std::numeric_limits<double>::infinity();  ///< Δ is cut to these
   bool select_norms = false;  ///< Lane::channel: RMSNorms stand behind what Δ is made of, behind B and behind C (Lieber
@@ -33,6 +34,7 @@ struct StateSpaceConfig {
                             ///< with the same gains, before it
   bool norm_before_gate = false;                                  ///< it stands before the gate (Lane::head)
   std::optional<double> select_epsilon = {}, gated_epsilon = {};  ///< of these norms, where it is not the model's
+  bool biased_out() const { return out_bias.value_or(bias); }
   double most_rate = 1;  ///< Lane::delta: β = this · σ. With 2 what stands at a key may be turned round (Grazzi et al.,
                          ///< Unlocking State-Tracking in Linear RNNs Through Negative Eigenvalues, 2025)
 };

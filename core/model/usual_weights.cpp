@@ -311,8 +311,8 @@ class UsualReader {
     if (attends)
       linear(at + n_.o, Index{dims.heads} * dims.value_width(), d, c_.bias.o, raw.o_weight, raw.o_bias, c_.groups.o);
     else
-      linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d, c_.state_space->bias,
-             raw.o_weight, raw.o_bias);
+      linear(at + (n_.state_space.out.empty() ? n_.o : n_.state_space.out), dims.d_inner, d,
+             c_.state_space->biased_out(), raw.o_weight, raw.o_bias);
     if (c_.bias.last_o && layer == dims.layers - 1) reader_.take(at + n_.last_o_bias, {d}, raw.o_bias);
     if (dims.d_layer > 0) {
       Tensor none;

@@ -222,7 +222,7 @@ int WeightReader::layers_in_source() const {
 }
 
 void WeightReader::finish(const ModelConfig& config, RawWeights& weights) const {
-  const std::string layers = "config.json says " + std::to_string(config.dims.layers / (config.paired ? 2 : 1)) +
+  const std::string layers = "config.json says " + std::to_string(config.dims.layers / (config.dims.paired ? 2 : 1)) +
                              " layers, the file holds " + std::to_string(layers_in_source());
   if (!missing_.empty()) {
     throw Error(source_.where(), std::to_string(taken_.size() + missing_.size()) + " tensors of a " + config.family,

@@ -79,6 +79,8 @@ Tensor activated(Activation activation, const Backend::Xielu& xielu, Backend& ba
     case Activation::quick_gelu:  // a x · σ(a x) ÷ a
       return backend.scale(backend.activate(Backend::Unary::silu, backend.scale(x, 1.702f, later), later), 1 / 1.702f,
                            later);
+    case Activation::tanh:
+      return backend.soft_cap(x, 1, later);
     case Activation::xielu:
       break;
   }
@@ -230,12 +232,12 @@ ModelWeights Model::weights() const {
     const bool attends = !layer.qkv.empty();
     if (!layer.o.biases.empty()) block.o_bias = layer.o.biases[0];
     const Index width = wide.d_head, full = d.d_value > 0 ? d.d_value : wide.d_head,
-                of_value = attends ? full : d.d_inner / d.heads, keys = Index{d.heads} * width,
+                of_value = attends ? full : d.d_inner / d.heads_of(index), keys = Index{d.heads} * width,
                 all_keys = Index{wide.kv_heads} * width;
     Index stored = 0;
     for (const Linear& each : keyed.qkv) stored += each.out();
     const Index values = stored > keys + all_keys ? keys + all_keys : keys;  // or the projection of the keys again
-    for (Index head = 0; head < d.heads; ++head) {
+    for (Index head = 0; head < d.heads_of(index); ++head) {
       if (!attends) {  // which has no queries, keys and values
         block.heads.emplace_back().o = layer.o.parts[0].slice(0, head * of_value, (head + 1) * of_value);
         continue;

@@ -88,15 +88,15 @@ Costs costs_of(const CaptureSpec& spec, const ModelDims& dims, const std::vector
                int n_key) {
   const auto has = [&](SiteKind kind) { return spec.sites.count(kind) > 0; };
   Costs costs;
-  const std::size_t statistics = times(count(dims.heads), statistics_bytes(n_query, n_key));
   for (const Alike& each : layers) {
+    const std::size_t statistics = times(count(each.dims.heads), statistics_bytes(n_query, n_key));
     const std::size_t dense = plus(statistics, site_bytes(SiteKind::pattern, each.dims, n_query, n_key));
     costs.dense_maps = plus(costs.dense_maps, times(each.count, dense));
     std::size_t factored = plus(statistics, times(count(n_query), pattern_bytes(each.dims)));
     if (each.dims.attends()) {
       // A rotated query or key that is recorded anyway is the very tensor the factored map refers to.
       if (!has(SiteKind::rot_q))
-        factored = plus(factored, floats(count(n_query), count(dims.heads), count(each.dims.d_head)));
+        factored = plus(factored, floats(count(n_query), count(each.dims.heads), count(each.dims.d_head)));
       if (!has(SiteKind::rot_k) || n_key != n_query)
         factored = plus(factored, floats(count(n_key), count(each.dims.kv_heads), count(each.dims.d_head)));
     }
@@ -247,8 +247,9 @@ CapturePlan plan_capture(const CaptureSpec& spec, const ModelDims& dims, int n_q
   plan.bytes = plus(map_bytes, rest);
   std::size_t site_kinds = 0;
   for (const SiteKind kind : spec.sites) site_kinds += kind != SiteKind::pattern && kind != SiteKind::logits;
-  plan.summary = summarize(
-      plan, costs, times(spec.layers.empty() ? count(dims.layers) : spec.layers.size(), count(dims.heads)), site_kinds);
+  std::size_t maps = 0;
+  for (const Alike& each : layers) maps = plus(maps, times(each.count, count(each.dims.heads)));
+  plan.summary = summarize(plan, costs, maps, site_kinds);
   if (plan.bytes > spec.byte_budget) {
     std::string hint = "record fewer sites or layers, cut the text, or raise the budget";
     if (plan.maps == MapStorage::dense && plus(costs.factored_maps, rest) <= spec.byte_budget)

@@ -57,15 +57,21 @@ struct ModelDims {
   int d_layer = 0;  ///< width of what every layer gets of each token by itself (Gemma 3n, Gemma 4)
   bool stream_scales = false;  ///< what leaves a block is multiplied by a learned number, the stream with it
 
-  /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention. A
-  /// layer that is no attention has as many heads as one that is: groups of neighbouring lanes.
+  /// Of hybrid models: each layer's. Empty = all are alike, by a state where d_inner > 0 says so, else by attention.
+  /// Heads of a layer that is no attention are heads_of(layer) groups of neighbouring lanes.
   std::vector<Mixer> mixers = {};
+  /// Layers come in pairs, a state space and attention with an MLP, that are one block of the file: the norm before
+  /// either reads what enters the first (Falcon H1).
+  bool paired = false;
   bool convolves_first = false;  ///< a convolution of what enters layer 0 is added to what leaves it (DeBERTa-v2 XL)
   std::vector<bool> bare = {};   ///< by layer: it has no MLP, others have; empty = all are alike
   std::vector<bool> normed_behind = {};  ///< by layer: its norms stand behind attention and MLP, those of others
                                          ///< before; empty = all are alike
 
   StateKind state_kind = StateKind::selective;  ///< of layers with a state
+  /// Heads of a hybrid's layers with a state, where those of attention do not divide their lanes; 0 = as many as
+  /// attend.
+  int state_heads = 0;
   /// By layer, where layers that attend differ: kv_heads, d_head and d_mlp are then those of most. Empty = all alike.
   std::vector<LayerWidths> widths = {};
 
@@ -77,6 +83,20 @@ struct ModelDims {
     assert(layer >= 0);
     if (!mixers.empty()) return mixers[static_cast<std::size_t>(layer)];
     return d_inner > 0 ? Mixer::state_space : Mixer::attention;
+  }
+  /// So many heads this layer has; `heads`, where no layer's number differs. Heads by layer and head stand in
+  /// most_heads() columns, of which the last are empty in layers of fewer.
+  int heads_of(int layer) const { return attends(layer) ? heads : heads_of_states(); }
+  int heads_of_states() const { return state_heads > 0 ? state_heads : heads; }
+  int most_heads() const { return std::max(heads, state_heads); }
+  bool has_head(int layer, int head) const {
+    return layer >= 0 && layer < layers && head >= 0 && head < heads_of(layer);
+  }
+  /// Of all layers.
+  int all_heads() const {
+    int count = 0;
+    for (int layer = 0; layer < layers; ++layer) count += heads_of(layer);
+    return count;
   }
   bool attends(int layer) const { return mixer(layer) == Mixer::attention; }
   bool state_space(int layer) const { return mixer(layer) == Mixer::state_space; }
@@ -115,17 +135,18 @@ struct ModelDims {
 inline ModelDims ModelDims::of_layer(int layer) const {
   ModelDims own = *this;
   const LayerWidths here = widths_of(layer);
+  own.heads = heads_of(layer), own.state_heads = 0;
   own.kv_heads = here.kv_heads, own.d_head = here.d_head, own.d_mlp = here.d_mlp;
   own.mixers.clear(), own.bare.clear(), own.widths.clear(), own.normed_behind.clear();
-  own.convolves_first = convolves_first && layer == 0;
+  own.convolves_first = convolves_first && layer == 0, own.paired = false;
   if (!has_mlp(layer)) own.d_mlp = own.experts = 0;
   if (mixers.empty()) return own;
   if (attends(layer)) {
     own.d_inner = own.lanes = own.state_groups = own.d_state = own.convolved = 0;
     own.state_kind = StateKind::selective;
   } else {
-    own.kv_heads = heads;
-    own.d_head = d_inner / heads;
+    own.kv_heads = own.heads;
+    own.d_head = d_inner / own.heads;
     own.d_value = own.kv_latent = own.q_latent = 0;
   }
   return own;

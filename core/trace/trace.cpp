@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -55,7 +56,8 @@ const AttentionMap& Trace::map(HeadId head) const {
                                             : fmt::format("{} maps, from {} to {}", maps.size(),
                                                           to_string(maps.front().id()), to_string(maps.back().id()));
   throw Error("head " + to_string(head),
-              fmt::format("a recorded head of {} layers with {} heads", model.dims.layers, model.dims.heads), recorded);
+              fmt::format("a recorded head of {} layers with {} heads", model.dims.layers, heads_text(model.dims)),
+              recorded);
 }
 
 }  // namespace headscope

@@ -9,6 +9,7 @@
 #include "core/base/words.h"
 #include "core/metrics/metric.h"
 #include "core/metrics/shares.h"
+#include "core/trace/model_heads.h"
 #include "core/train/backcopy_task.h"
 #include "core/train/evaluation.h"
 #include "core/train/head_taps.h"
@@ -144,7 +145,8 @@ const std::vector<ScoreColumn>& score_columns(const std::string& task_kind) {
 
 std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task, int texts, const Ctx& ctx) {
   const ModelDims& dims = loaded.model->config().dims;
-  const auto heads = static_cast<std::size_t>(dims.layers * dims.heads);
+  const std::vector<HeadId> ids = every_head(dims);
+  const std::size_t heads = ids.size();
   constexpr std::size_t links = std::size(link_scores), metrics = std::size(metric_scores);
   std::vector<std::array<Mean, links>> link_means(heads);
   std::vector<std::array<Mean, metrics>> values(heads), chances(heads);
@@ -184,7 +186,7 @@ std::vector<HeadCard> measure_heads(const LoadedModel& loaded, const Task& task,
   std::vector<HeadCard> cards;
   for (std::size_t h = 0; h < heads; ++h) {
     HeadCard& card = cards.emplace_back();
-    card.id = {static_cast<int>(h) / dims.heads, static_cast<int>(h) % dims.heads};
+    card.id = nth(ids, h);
     if (task.settings().tells_stories())
       for (std::size_t k = 0; k < links; ++k)
         card.scores.push_back(

@@ -106,7 +106,7 @@ TEST_CASE("all heads of a layer taken out together are its attention output remo
   EditProbe probe(bench.loaded, bench.request, true, bench.ctx);
   for (int layer = 0; layer < probe.layers(); ++layer) {
     std::vector<Intervention> heads;
-    for (int head = 0; head < probe.heads(); ++head) heads.push_back({{layer, head}, Ablate{}});
+    for (int head = 0; head < probe.before()->model.dims.heads; ++head) heads.push_back({{layer, head}, Ablate{}});
     const Outcome out = probe.after(heads, bench.ctx);
     const auto off = bench.whole({{{layer, {}}, SwitchOff{SwitchOff::Part::attention}}});
     CHECK(out.loss == Approx(mean_loss(*off)).epsilon(1e-9));

@@ -202,4 +202,34 @@ TEST_CASE("a watched folder is told capture by capture") {
   CHECK(run_cli({"watch", (folder / "absent").string()}).code == 1);
 }
 
+TEST_CASE("a capture of a model whose layers differ in their heads is read with those of each layer") {
+  const fs::path folder = scratch_dir("capture-heads");
+  const std::string file = folder / "a.safetensors", model = reference("families") / "falcon_h1-heads";
+  const std::vector<std::string> text{"-m", model, "--ids", "3,17,8,21,40,3"};
+  const auto with = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), text.begin(), text.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cli(arguments).out;
+  };
+  with({"capture"}, {"--sites", "z", "--edit", "*.7: ablate zero", "-o", file});
+  CHECK(has(with({"run"}, {}), "4 layers × 5–8 heads"));
+  const auto told =
+      nlohmann::json::parse(cli({"metrics", "--trace", file, "--metric", "row_mass", "--json"}).out).at("heads");
+  REQUIRE(told.size() == 26);  // 8 + 5 + 8 + 5
+  CHECK(told.at(7).at("head") == 7);
+  CHECK(told.at(8).at("layer") == 1);
+  CHECK(told.at(25).at("layer") == 3);
+  CHECK(told.at(25).at("head") == 4);
+  CHECK(cli({"capture", "--again", file}).out == "the same as " + file + "\n");
+  CHECK(nlohmann::json::parse(with({"sweep", "ablate"}, {"--json"})).at("heads").size() == 26);
+  for (const char* tool : {"rollout", "attribution", "gradients"}) with({"read", tool}, {"--json"});
+  for (const char* picture : {"all.svg", "row.svg"}) {
+    std::vector<std::string> drawn{"-o", folder / picture};
+    if (std::string(picture) == "row.svg") drawn.insert(drawn.end(), {"--row", "5"});
+    with({"render"}, drawn);
+    CHECK(fs::file_size(folder / picture) > 1000);
+  }
+  CHECK(has(run_cli({"render", "--trace", file, "--head", "1.5", "-o", folder / "none.svg"}).err, "1.5"));
+}
+
 }  // namespace headscope::captures_cli_test

@@ -184,8 +184,8 @@ TEST_CASE("no form of an edit quietly does nothing in any family, but for those 
            (begins("singular mlp_gate") && !c.gated_mlp) || (begins("singular") && c.clip_qkv > 0) ||
            (begins("latent keys") && c.clip_qkv > 0) ||
            (begins("post norm") &&
-            (c.dims.parallel || c.norm_place != NormPlace::before || c.norm == NormKind::none || c.paired)) ||
-           (begins("switch off ln1") && c.paired) ||
+            (c.dims.parallel || c.norm_place != NormPlace::before || c.norm == NormKind::none || c.dims.paired)) ||
+           (begins("switch off ln1") && c.dims.paired) ||
            (begins("switch off ln") && (!c.norms_before() || c.shared_norm || c.norm == NormKind::none)) ||
            (begins("position sinusoidal") && c.dims.d_model % 2 != 0) ||
            begins("adapter") ||       // none was merged into these

@@ -35,7 +35,7 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"deberta", R"("talking_head": true)", "talking_head"},
         Key{"deberta", R"("embedding_size": 12)", "embedding_size"},
         Key{"deberta_v2-convolution", R"("conv_kernel_size": 4)", "conv_kernel_size"},
-        Key{"deberta_v2", R"("conv_kernel_size": 3)", "conv_act"},  // the library's tanh
+        Key{"deberta_v2-convolution", R"("conv_act": "mish")", "conv_act"},
         Key{"deberta_v2-convolution", R"("conv_groups": 4)", "conv_groups"},
         Key{"deberta_v2", R"("attention_head_size": 8)", "attention_head_size"},
         Key{"deberta_v2", R"("position_buckets": 38)", "position_buckets"},
@@ -52,7 +52,7 @@ TEST_CASE("what these families would compute otherwise is refused by the name of
         Key{"mimo_v2_flash", R"("add_full_attention_sink_bias": true)", "add_full_attention_sink_bias"},
         Key{"mimo_v2_flash", R"("scoring_func": "softmax")", "scoring_func"},
         Key{"mimo_v2_flash", R"("hybrid_layer_pattern": [0, 1])", "hybrid_layer_pattern"},
-        Key{"falcon_h1", R"("projectors_bias": false)", "projectors_bias"},
+        Key{"mimo_v2_flash", R"("partial_rotary_factor": 0.1)", "partial_rotary_factor: expected an even number"},
         Key{"falcon_h1", R"("mamba_d_head": 4)", "mamba_d_head"},
         Key{"falcon_h1-bare", R"("mamba_n_heads": 4)", "mamba_n_heads"},
         Key{"falcon_h1", R"("layers_block_type": ["hybrid", "mamba"])", "layers_block_type"},

@@ -75,7 +75,7 @@ TEST_CASE("every pattern, stream and logit of every family is what transformers 
         CAPTURE(label);
         const Tensor truth = c.expected.tensor(label);
         if (site->kind == SiteKind::pattern) {
-          for (int head = 0; head < trace->model.dims.heads; ++head) {
+          for (int head = 0; head < trace->model.dims.heads_of(site->layer); ++head) {
             const double gap = absolute(trace->map({site->layer, head}).to_dense(), truth.select(0, head));
             CHECK(gap < map_tolerance);
             pattern = std::max(pattern, gap);
@@ -161,7 +161,8 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.sink_layers == own.sink_layers);
     CHECK(again.value_scale == own.value_scale);
     CHECK(again.multipliers == own.multipliers);
-    CHECK(again.paired == own.paired);
+    CHECK(again.dims.paired == own.dims.paired);
+    CHECK(again.dims.state_heads == own.dims.state_heads);
     CHECK(again.experts.capacity == own.experts.capacity);
     CHECK(again.layer_vocab == own.layer_vocab);
     CHECK(again.kv_layers == own.kv_layers);
@@ -291,7 +292,7 @@ TEST_CASE("the gradient of a logit of every family with respect to embeddings an
       }
     CHECK(largest > 0.01);
     for (int layer = 0; layer < c.config().dims.layers; ++layer)
-      for (Index head = 0; head < c.config().dims.heads; ++head) {
+      for (Index head = 0; head < c.config().dims.heads_of(layer); ++head) {
         const double expected = slope({SiteKind::pattern, layer}, (head * n + n - 1) * n + n - 2);
         if (std::isnan(expected)) continue;
         CHECK(g.patterns[static_cast<std::size_t>(layer)].at(head, n - 1, n - 2) ==

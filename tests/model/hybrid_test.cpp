@@ -51,6 +51,9 @@ const char* const folders[] = {"granitemoehybrid",
                                "nemotron_h-experts",
                                "falcon_h1",
                                "falcon_h1-bare",
+                               "falcon_h1-heads",
+                               "falcon_h1-fewer",
+                               "qwen3_5_text-heads",
                                "olmo_hybrid"};
 
 struct Subject {
@@ -83,7 +86,7 @@ ModelConfig read(const std::string& type, const std::string& more) {
 
 }  // namespace
 
-TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the lanes of every layer") {
+TEST_CASE("hybrid: a layer's kind is read, and how many heads it has") {
   const std::string granite = R"(, "num_hidden_layers": 3, "num_local_experts": 0, "shared_intermediate_size": 9,
                                    "mamba_n_heads": 8, "mamba_d_head": 6, "mamba_d_state": 5)";
   const ModelConfig c = read("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "mamba"])");
@@ -123,8 +126,11 @@ TEST_CASE("hybrid: a layer's kind is read, and as many heads must fit into the l
   };
   const std::string bamba = R"(, "num_hidden_layers": 2, "mamba_d_state": 4, "rope_parameters":
                                  {"rope_type": "default", "rope_theta": 100, "partial_rotary_factor": 1})";
-  refused("bamba", bamba + R"(, "attn_layer_indices": [1], "mamba_n_heads": 6)",
-          "mamba_n_heads: expected lanes that the 4 heads of attention divide, found 6");
+  const ModelConfig own = read("bamba", bamba + R"(, "attn_layer_indices": [1], "mamba_n_heads": 6)");
+  CHECK(own.dims.state_heads == 6);
+  CHECK(own.dims.heads_of(0) == 6);
+  CHECK(own.dims.heads_of(1) == 4);
+  CHECK(own.dims.of_layer(0).d_head == 8);
   refused("bamba", bamba + R"(, "attn_layer_indices": [2])", "attn_layer_indices");
   refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention"])", "3 layers");
   refused("granitemoehybrid", granite + R"(, "layer_types": ["mamba", "attention", "gated"])", "gated");
@@ -268,9 +274,9 @@ TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved 
       CHECK(trace->sites.contains({SiteKind::mixer_gate, layer}) == (!attends && kind != StateKind::convolution));
       CHECK(trace->sites.contains({SiteKind::mixer_beta, layer}) == (!attends && kind == StateKind::delta));
       CHECK(trace->sites.contains({SiteKind::mlp_out, layer}) == s.dims().has_mlp(layer));
-      CHECK(trace->sites.at({SiteKind::z, layer}).dim(1) == s.dims().heads);
+      CHECK(trace->sites.at({SiteKind::z, layer}).dim(1) == s.dims().heads_of(layer));
       CHECK(trace->sites.at({SiteKind::z, layer}).dim(2) ==
-            (attends ? s.dims().d_head : s.dims().d_inner / s.dims().heads));
+            (attends ? s.dims().d_head : s.dims().d_inner / s.dims().heads_of(layer)));
     }
     const auto file = testing::scratch_dir("hybrid") / "trace.safetensors";
     all.insert(SiteKind::pattern);
@@ -280,6 +286,8 @@ TEST_CASE("hybrid: sites are of the layers that have them, and a trace is saved 
     CHECK(again->model.dims.bare == s.dims().bare);
     CHECK(again->model.dims.normed_behind == s.dims().normed_behind);
     CHECK(again->model.dims.state_kind == s.dims().state_kind);
+    CHECK(again->model.dims.state_heads == s.dims().state_heads);
+    CHECK(again->model.dims.paired == s.dims().paired);
     REQUIRE(again->maps.size() == trace->maps.size());
     for (std::size_t m = 0; m < again->maps.size(); ++m) {
       CHECK(again->maps[m].place().kind == trace->maps[m].place().kind);

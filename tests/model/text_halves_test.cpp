@@ -2,6 +2,7 @@
 // refused. families_test holds what they compute to the reference.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -91,6 +92,23 @@ TEST_CASE("PaliGemma's published files say little of their text, and what sees b
     const auto trace = run(s.loaded, request, Ctx{*s.backend});
     CHECK(largest_difference(trace->logits, expected.tensor("logits_of_prefix")) < 1e-4);
     CHECK(largest_difference(trace->logits, expected.tensor("logits")) > 1e-2);
+  }
+}
+
+TEST_CASE("of PaliGemma the whole says whether embeddings are tied, and ties them where it does not say it") {
+  const auto tied = [](const char* whole, const char* half) {
+    return read("paligemma", fmt::format(R"({{"model_type": "paligemma", {} "text_config": {{"hidden_size": 16, {}
+      "intermediate_size": 16, "model_type": "gemma", "num_attention_heads": 2, "head_dim": 8, "num_hidden_layers": 1,
+      "num_key_value_heads": 1, "vocab_size": 20}}}})",
+                                         whole, half))
+        .tied_embeddings;
+  };
+  const char *none = "", *yes = "\"tie_word_embeddings\": true,", *no = "\"tie_word_embeddings\": false,";
+  for (const char* half : {none, yes, no}) {
+    CAPTURE(half);
+    CHECK(tied(none, half));
+    CHECK(tied(yes, half));
+    CHECK_FALSE(tied(no, half));
   }
 }
 

@@ -122,6 +122,14 @@ TEXT_HALVES = {
     "paligemma-gemma": ("PaliGemmaConfig", dict(
         image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
         text_config=llama_like | rope() | dict(model_type="gemma", head_dim=8, num_hidden_layers=3))),
+    # What the whole says of tied embeddings counts, not what its half does.
+    "paligemma-untied": ("PaliGemmaConfig", dict(
+        image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
+        tie_word_embeddings=False,
+        text_config=llama_like | rope(50.0) | dict(model_type="gemma", head_dim=8, tie_word_embeddings=True))),
+    "paligemma-tied": ("PaliGemmaConfig", dict(
+        image_token_index=42, projection_dim=18, hidden_size=18, vision_config=siglip_sees | dict(vision_use_head=False),
+        text_config=llama_like | rope(70.0) | dict(model_type="gemma", head_dim=8, tie_word_embeddings=False))),
     "vipllava": ("VipLlavaConfig", dict(
         image_token_index=42, vision_feature_layers=[-1], vision_config=clip_sees,
         text_config=llama_like | rope() | dict(model_type="llama"))),
@@ -368,6 +376,16 @@ DECODERS = {
         hidden_size=18, num_attention_heads=3, num_key_value_heads=3, mamba_d_ssm=None, mamba_expand=2, mamba_n_heads=6,
         mamba_n_groups=1, mamba_d_state=4, mamba_conv_bias=False, mamba_rms_norm=False, tie_word_embeddings=True,
         ssm_multipliers=[0.9, 1.2, 0.8, 1.3, 0.7], key_multiplier=0.5, pad_token_id=0)),
+    # Layers of more heads than attend, and of fewer; a bias in one of the two projections of a state space.
+    "falcon_h1-heads": ("FalconH1Config", llama_like | rope(60.0) | dict(
+        hidden_size=20, num_attention_heads=5, num_key_value_heads=1, head_dim=6, mamba_d_ssm=24, mamba_n_heads=8,
+        mamba_d_head=3, mamba_n_groups=2, mamba_d_state=5, mamba_proj_bias=True, mamba_rms_norm=True,
+        mamba_norm_before_gate=False, mlp_bias=True, rms_norm_eps=0.01, key_multiplier=1.3, ssm_out_multiplier=0.8,
+        time_step_limit=[0.1, 2.5], pad_token_id=0)),
+    "falcon_h1-fewer": ("FalconH1Config", llama_like | rope() | dict(
+        hidden_size=18, num_attention_heads=6, num_key_value_heads=2, head_dim=4, mamba_d_ssm=16, mamba_n_heads=4,
+        mamba_d_head=4, mamba_n_groups=1, mamba_d_state=6, mamba_d_conv=3, projectors_bias=True, attention_bias=True,
+        mamba_conv_bias=False, mamba_rms_norm=False, ssm_multipliers=[0.9, 1.2, 0.8, 1.3, 0.7], pad_token_id=0)),
     "bamba": ("BambaConfig", llama_like | rope(partial_rotary_factor=0.5) | dict(
         hidden_size=24, num_hidden_layers=3, attn_layer_indices=[1], attention_bias=True, mlp_bias=True, mamba_n_heads=6,
         mamba_d_head=8, mamba_n_groups=3, mamba_d_state=5, mamba_d_conv=3, mamba_expand=2, mamba_chunk_size=4)),
@@ -464,6 +482,14 @@ DECODERS = {
         rope_parameters=dict(
             full_attention=dict(rope_type="default", rope_theta=300.0, partial_rotary_factor=0.5),
             sliding_attention=dict(rope_type="default", rope_theta=50.0, partial_rotary_factor=0.5)))),
+    # Five of eight dimensions of a head are asked for where there is no window, three where there is: six and four turn.
+    "mimo_v2_flash-odd": ("MiMoV2FlashConfig", usual | dict(
+        hidden_size=18, num_attention_heads=4, num_key_value_heads=2, intermediate_size=22, head_dim=8, v_head_dim=6,
+        sliding_window=4, moe_intermediate_size=5, n_routed_experts=6, num_experts_per_tok=2,
+        layer_types=["full_attention", "sliding_attention"], rms_norm_eps=0.01,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=30.0, partial_rotary_factor=0.7),
+            sliding_attention=dict(rope_type="default", rope_theta=20.0, partial_rotary_factor=0.4)))),
     "persimmon": ("PersimmonConfig", usual | dict(
         hidden_size=24, num_attention_heads=3, intermediate_size=20,
         rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5))),
@@ -532,6 +558,10 @@ DECODERS = {
     "qwen3_5_text": ("Qwen3_5TextConfig", llama_like | deltas | rope(partial_rotary_factor=0.5) | dict(
         num_hidden_layers=4, head_dim=8, attention_bias=True, linear_num_key_heads=3, linear_num_value_heads=3,
         tie_word_embeddings=True, rms_norm_eps=0.01)),
+    # Four heads with a state beside three that attend.
+    "qwen3_5_text-heads": ("Qwen3_5TextConfig", llama_like | deltas | rope(partial_rotary_factor=0.5) | dict(
+        num_hidden_layers=3, head_dim=8, linear_num_value_heads=4, rms_norm_eps=0.02,
+        layer_types=["linear_attention", "full_attention", "linear_attention"])),
     "qwen3_next": ("Qwen3NextConfig", llama_like | deltas | rope(partial_rotary_factor=0.5) | dict(
         num_hidden_layers=4, head_dim=8, moe_intermediate_size=5, shared_expert_intermediate_size=7, num_experts=6,
         num_experts_per_tok=2, mlp_only_layers=[2], rms_norm_eps=0.1,

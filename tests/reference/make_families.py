@@ -93,7 +93,7 @@ def published(name, key, value):
     key = "roberta.embeddings.word_embeddings.weight" if (name, key) == ("xlm_roberta", "lm_head.decoder.weight") else key
     if name == "qwen2_vl-flat":
         key = key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
-    if name == "mimo_v2_flash":
+    if name.startswith("mimo_v2_flash"):
         key = key.replace("self_attn.sinks", "self_attn.attention_sink_bias")
     if name in PUBLISHED_PREFIXES:
         for today, theirs in PUBLISHED_PREFIXES[name]:
@@ -373,6 +373,11 @@ def watch_deltas(model, seen, streams):
         block.register_forward_pre_hook(lambda _, inputs, index=index: streams.__setitem__(index, inputs[0][0]))
 
 
+def shown_heads(config, lanes):
+    """As many as attend where those divide the lanes, each so many of them; else every lane is one."""
+    return config.num_attention_heads if lanes % config.num_attention_heads == 0 else lanes
+
+
 def expected_deltas(model, config, seen):
     """The matrix that a head amounts to is what comes of unit vectors in place of its values; a head of as many as attention
     has is several neighbouring ones, and this their mean."""
@@ -382,7 +387,7 @@ def expected_deltas(model, config, seen):
         units = torch.eye(n)[:, None].expand(n, lanes, n)[None]
         unit = lambda x: x / (x.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt()
         at = f"blocks.{layer}."
-        out[at + "attn.hook_pattern"] = rule(units)[0].permute(1, 0, 2).reshape(config.num_attention_heads, -1, n, n).mean(1)
+        out[at + "attn.hook_pattern"] = rule(units)[0].permute(1, 0, 2).reshape(shown_heads(config, lanes), -1, n, n).mean(1)
         out[at + "mixer.hook_x"] = value.reshape(n, -1)
         out[at + "mixer.hook_delta"] = -g / blocks_of(model)[layer].linear_attn.A_log.exp()
         out[at + "mixer.hook_beta"] = beta
@@ -435,7 +440,7 @@ def expected_states(config, seen):
         x, delta, _, b, c = states
         channels = config.model_type in ("mamba", "falcon_mamba", "jamba")
         if config.model_type in HYBRIDS:
-            count = config.num_attention_heads
+            count = shown_heads(config, delta.shape[1])
         else:
             count = max(k for k in range(1, 9) if delta.shape[1] % k == 0) if channels else config.num_heads
         groups = 1 if channels else config.mamba_n_groups if hasattr(config, "mamba_n_groups") else config.n_groups
@@ -570,7 +575,7 @@ def make(name):
     if name == "nemotron_h-bare":
         written["hybrid_override_pattern"] = config.hybrid_override_pattern
         del written["layers_block_type"]
-    if name in ("mistral3", "mistral3-ministral3"):
+    if name in ("mistral3", "mistral3-ministral3", "paligemma-tied"):
         del written["tie_word_embeddings"]
     if stored:
         written["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])

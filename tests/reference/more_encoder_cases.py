@@ -88,6 +88,10 @@ MORE_ENCODERS = {
         relative_attention=True, max_relative_positions=20, position_buckets=8, share_att_key=True, type_vocab_size=2,
         norm_rel_ebd="layer_norm", pos_att_type="p2c|c2p", position_biased_input=False, conv_kernel_size=5, conv_groups=3,
         conv_act="gelu_new", layer_norm_eps=0.01)),
+    # Its activation as a file that does not say it has it: tanh.
+    "deberta_v2-tanh": ("DebertaV2Config", encoder | dict(
+        relative_attention=True, max_relative_positions=7, pos_att_type="c2p|p2c", position_biased_input=False,
+        conv_kernel_size=3, layer_norm_eps=0.01)),
     # As transformers and as its makers write it, with NTK-aware rotation: s = 3 of base 40.
     "gte": ("GteConfig", encoder | dict(
         hidden_size=24, type_vocab_size=3, layer_norm_eps=0.01, hidden_act="silu",

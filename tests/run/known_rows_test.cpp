@@ -258,7 +258,8 @@ TEST_CASE("maps of states go on from those of the last pass, with a whole pass's
 
 TEST_CASE("with every edit a text goes on as a whole pass reads it, from the rows that the edit lets stand") {
   int read_on = 0, anew = 0, computed = 0;
-  for (const char* name : {"gpt2-random", "llama-gqa", "families/mamba2", "families/jamba", "families/qwen3_next"})
+  for (const char* name : {"gpt2-random", "llama-gqa", "families/mamba2", "families/jamba", "families/qwen3_next",
+                           "families/falcon_h1-heads"})
     for (const std::string& line : every_edit_line()) {
       if (line.find('"') != std::string::npos) continue;  // needs a tokenizer
       for (const char* where : {"*: ", "1.*: ", "0.1@2..: ", "1@3..9: "}) {

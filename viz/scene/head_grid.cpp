@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <string>
 
 #include "core/base/error.h"
 #include "core/base/words.h"
@@ -93,12 +95,14 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   const Theme& theme = style.theme;
   if (trace.maps.empty())
     throw Error("picture", "a trace with attention maps", "none", "run it again with maps recorded");
-  std::map<int, int> row_of_layer;  // recorded layers may have holes
-  int heads = 0;
+  std::map<int, int> row_of_layer, heads_of_layer;  // recorded layers may have holes
+  int heads = 0, fewest = std::numeric_limits<int>::max();
   for (const AttentionMap& map : trace.maps) {
     row_of_layer.emplace(map.layer(), 0);
-    heads = std::max(heads, map.head() + 1);
+    int& own = heads_of_layer[map.layer()];
+    own = std::max(own, map.head() + 1);
   }
+  for (const auto& [layer, own] : heads_of_layer) heads = std::max(heads, own), fewest = std::min(fewest, own);
   int rows = 0;
   for (auto& [layer, row] : row_of_layer) row = rows++;
   std::vector<Thumb> thumbs;
@@ -132,7 +136,8 @@ Scene head_grid_scene(const Trace& trace, const HeadGridOptions& options, const 
   scene.background = theme.background;
   scene.width = width + 2 * margin;
   scene.title = say("{}: all heads", trace.model.name);
-  const std::string title = say("All heads · {} {} × {} {}", rows, rows == 1 ? said("layer") : said("layers"), heads,
+  const std::string columns = fewest == heads ? std::to_string(heads) : fmt::format("{}–{}", fewest, heads);
+  const std::string title = say("All heads · {} {} × {} {}", rows, rows == 1 ? said("layer") : said("layers"), columns,
                                 heads == 1 ? said("head") : said("heads"));
   double y = add_header(scene, {title, {}, describe_run(trace), {}}, margin, margin, width, style);
   const double line = std::round(15 * theme.text_scale), x = std::round(margin + left);

@@ -204,4 +204,18 @@ Matrix head_matrix(int layers, int heads, std::span<const double> value) {
   return out;
 }
 
+Matrix head_matrix(const ModelDims& dims, std::span<const double> value) {
+  const int columns = dims.most_heads();
+  Matrix out = head_matrix(dims.layers, columns, {});
+  std::size_t next = 0;
+  for (int layer = 0; layer < dims.layers; ++layer)
+    for (int head = 0; head < columns; ++head) {
+      const bool known = !dims.has_head(layer, head) || next < value.size();
+      if (known && !out.pending.empty()) nth(out.pending, layer * columns + head) = 0;
+      if (known && dims.has_head(layer, head)) out.values.ref(layer, head) = static_cast<float>(value[next++]);
+    }
+  if (next == static_cast<std::size_t>(dims.all_heads())) out.pending.clear();
+  return out;
+}
+
 }  // namespace headscope

@@ -261,7 +261,7 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
     const ModelDims& dims = c.trace()->model.dims;
     // Words of a prompt are about as many as a quarter of its letters.
     const std::string& text = stack(c) == Stack::decoder || stack(c) == Stack::cross ? target_ : corrupted_;
-    const double columns = site_ >= by_position ? dims.heads : static_cast<double>(text.size()) / 4;
+    const double columns = site_ >= by_position ? dims.most_heads() : static_cast<double>(text.size()) / 4;
     return 0.5 * dims.layers * columns;
   }
   bool mistyped() const override { return !fields_.error.empty(); }

@@ -16,6 +16,7 @@
 #include "app/workspaces/head_cells.h"
 #include "core/analysis/whatif.h"
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 
@@ -128,7 +129,7 @@ class AlternativesPage final : public ReadingPage {
     const double tolerance = tolerance_;
     constexpr Index most = Index{1} << 14;  // heads × keys: beyond, it would take too long for a glance
     const ModelDims& dims = c.trace()->model.dims;
-    if (Index{dims.layers} * dims.heads * (row + 1) > most) return;
+    if (Index{dims.all_heads()} * (row + 1) > most) return;
     room_.want(c, {SiteKind::v}, rooms_of(row), [row, tolerance](const ReadingSource& source, const Ctx& ctx) {
       std::vector<double> moved;
       for (const AttentionMap& map : source.trace->maps) {
@@ -146,7 +147,7 @@ class AlternativesPage final : public ReadingPage {
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 6);
     atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {
       const ModelDims& d = answer->source.trace->model.dims;
-      Matrix m = head_matrix(d.layers, d.heads, answer->result);
+      Matrix m = head_matrix(d, answer->result);
       m.unit = said("total variation that leaves the output as it is");
       m.low = 0;
       m.high = 1;
@@ -156,7 +157,8 @@ class AlternativesPage final : public ReadingPage {
     const SceneTouch touch = wide_scene(c, atlas_, "room");
     if (!atlas_.scene()) return;
     const auto head = head_cells(c, *atlas_.scene(), touch, nullptr, roomiest(c));
-    const auto at = head ? static_cast<std::size_t>(head->layer * dims.heads + head->head) : answer->result.size();
+    const auto at = head && dims.has_head(head->layer, head->head) ? static_cast<std::size_t>(head_index(dims, *head))
+                                                                   : answer->result.size();
     if (at < answer->result.size())
       tooltip(c.ui, {say("Layer {} Head {}: {:.3f}", head->layer, head->head, answer->result[at]),
                      said("½ Σ |α − α'| at the end of the way; its strongest key gives its weight away"),

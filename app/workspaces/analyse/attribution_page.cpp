@@ -17,6 +17,7 @@
 #include "core/metrics/next_token.h"
 #include "core/model/weights.h"
 #include "core/trace/mixer_words.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -91,7 +92,7 @@ class AttributionPage final : public ReadingPage {
       matrix.largest_cell = 72;
       return matrix_scene(matrix, style);
     });
-    const int heads = answer->source.trace->model.dims.heads;
+    const int heads = answer->source.trace->model.dims.most_heads();
     const HeadId selected = chosen_head(c, *answer->source.trace);
     const SceneTouch touch = wide_scene(c, slot_, "attribution", [&](const Scene& scene, const SceneTouch& at) {
       name_cells(c, scene, at, [heads](Index layer, Index column) {
@@ -104,8 +105,8 @@ class AttributionPage final : public ReadingPage {
     const auto cell = matrix_cell(touch);
     if (!cell) return;
     tip(c, *answer, *cell);
-    if (cell->column >= heads) return;
     const HeadId head{static_cast<int>(cell->row), static_cast<int>(cell->column)};
+    if (!answer->source.trace->model.dims.has_head(head.layer, head.head)) return;
     if (touch.double_clicked)
       show_in_explore(c, head);
     else if (touch.clicked)
@@ -119,8 +120,8 @@ class AttributionPage final : public ReadingPage {
         found.parts, [](const AttributionPart& part) { return part.kind == AttributionPart::Kind::attention_bias; });
     for (const AttributionPart& part : found.parts) {
       const Index column = part.kind == AttributionPart::Kind::head             ? part.head
-                           : part.kind == AttributionPart::Kind::attention_bias ? dims.heads
-                           : part.kind == AttributionPart::Kind::mlp            ? dims.heads + bias
+                           : part.kind == AttributionPart::Kind::attention_bias ? dims.most_heads()
+                           : part.kind == AttributionPart::Kind::mlp            ? dims.most_heads() + bias
                                                                                 : -1;
       if (part.layer != cell.row || column != cell.column) continue;
       const std::string tensor =
@@ -184,7 +185,7 @@ class AttributionPage final : public ReadingPage {
       return;
     const auto [layer, head] = nth(heads, cell->row);
     if (answer->source.trace->map({layer, head}).masked(answer->result.of.position, cell->column)) return;
-    const Index key = cell->column, at = Index{layer} * answer->source.trace->model.dims.heads + head;
+    const Index key = cell->column, at = head_index(answer->source.trace->model.dims, {layer, head});
     tooltip(c.ui, {say("head {}.{} from {} ({}): {}", layer, head, token_label(*answer->source.trace, key), key,
                        signed_words(static_cast<double>(answer->result.by_source.at(at, key)))),
                    say("attention {:.4f} · (value · W_O · d)",

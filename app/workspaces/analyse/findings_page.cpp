@@ -63,7 +63,7 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
   double passes(const PageContext& c) const override {
     const ModelDims& dims = c.trace()->model.dims;
     const FindingsRequest usual;
-    return 0.5 * dims.layers * dims.heads +
+    return 0.5 * dims.all_heads() +
            static_cast<double>(std::min<Index>(usual.most_tokens, static_cast<Index>(c.trace()->tokens.size())));
   }
 

@@ -93,7 +93,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   }
   double passes(const PageContext& c) const override {
     const ModelDims& dims = c.trace()->model.dims;
-    return 0.5 * dims.layers * dims.heads;  // on average half of the blocks
+    return 0.5 * dims.all_heads();  // on average half of the blocks
   }
   bool mistyped() const override { return !fields_.error.empty(); }
 
@@ -113,7 +113,7 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
                                            const ModelDims& dims = result->before_trace->model.dims;
                                            std::vector<double> values;
                                            for (const auto& head : result->heads) values.push_back(shown.value(head));
-                                           Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+                                           Matrix matrix = head_matrix(dims, values);
                                            matrix.unit = said(shown.unit);
                                            return matrix;
                                          });

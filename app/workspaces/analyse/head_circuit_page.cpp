@@ -16,6 +16,7 @@
 #include "app/workspaces/analyse/sweep_page.h"
 #include "app/workspaces/head_cells.h"
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -109,7 +110,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     return HeadCircuitRequest{c.results().run->request, ablation(), method_, chosen_answers(c)};
   }
   double passes(const PageContext& c) const override {
-    const double heads = c.trace()->model.dims.layers * c.trace()->model.dims.heads;
+    const double heads = c.trace()->model.dims.all_heads();
     return 0.5 * heads * (heads + 1) / 2;
   }
   bool mistyped() const override { return !fields_.error.empty(); }
@@ -119,9 +120,8 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     const auto kept = result()->kept(fewest);
     const ModelDims& dims = result()->before_trace->model.dims;
     std::vector<Intervention> edits = result()->request.run.edits;
-    for (int layer = 0; layer < dims.layers; ++layer)
-      for (int head = 0; head < dims.heads; ++head)
-        if (!kept.contains({layer, head})) edits.push_back({{layer, head}, result()->ablate});
+    for (const auto& [layer, head] : every_head(dims))
+      if (!kept.contains({layer, head})) edits.push_back({{layer, head}, result()->ablate});
     c.editor.history().close_step();
     c.editor.set_edits(std::move(edits));
     c.app.ui.workspace = workspace_index("Explore");
@@ -161,13 +161,13 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 6, 140.0);
     const SceneTouch touch = matrix_slot(c, slot_, "circuit", result(), "", height, [result = result()] {
       const ModelDims& dims = result->before_trace->model.dims;
-      Matrix matrix = head_matrix(dims.layers, dims.heads, {});
+      Matrix matrix = head_matrix(dims, {});
       const bool removing = result->request.method == Method::remove;
       const auto known = static_cast<int>(result->order.size());
       for (int i = 0; i < known; ++i) {
         const HeadCircuit::Step& step = nth(result->order, i);
         matrix.values.ref(step.id.layer, step.id.head) = static_cast<float>(removing ? i : result->heads - 1 - i);
-        nth(matrix.pending, step.id.layer * dims.heads + step.id.head) = 0;
+        nth(matrix.pending, step.id.layer * dims.most_heads() + step.id.head) = 0;
       }
       matrix.low = 0, matrix.high = std::max(result->heads - 1, 1);
       matrix.digits = 3;

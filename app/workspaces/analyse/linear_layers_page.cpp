@@ -265,7 +265,7 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     const ModelDims& dims = result()->before_trace->model.dims;
     MechanismSwaps swaps;
     for (int layer = 0; layer < dims.layers; ++layer)
-      for (int head = 0; head < dims.heads && !std::ranges::binary_search(kept, layer); ++head)
+      for (int head = 0; head < dims.heads_of(layer) && !std::ranges::binary_search(kept, layer); ++head)
         swaps[{layer, head}] = result()->asked.mechanism;
     c.editor.history().close_step();
     c.editor.set_edits(with_swaps(c.state().document.edits, swaps, dims));

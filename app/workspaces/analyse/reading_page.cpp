@@ -15,6 +15,7 @@
 #include "core/base/words.h"
 #include "core/edits/singular_edit.h"
 #include "core/metrics/next_token.h"
+#include "core/trace/model_heads.h"
 #include "viz/color/color_norm.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -54,8 +55,7 @@ Index pinned_row(const PageContext& c, const Trace& trace) {
 }
 
 HeadId chosen_head(const PageContext& c, const Trace& trace) {
-  const HeadId head = c.state().document.selected;
-  return {std::clamp(head.layer, 0, trace.model.dims.layers - 1), std::clamp(head.head, 0, trace.model.dims.heads - 1)};
+  return nearest_head(trace.model.dims, c.state().document.selected);
 }
 
 void position_control(const PageContext& c, const char* remark) {

@@ -127,7 +127,7 @@ class SinksPage final : public ReadingPage {
                   const ModelDims& dims = answer->source.trace->model.dims;
                   std::vector<double> values;
                   for (const SinkHead& h : answer->result.heads) values.push_back(shown.value(h));
-                  Matrix m = head_matrix(dims.layers, dims.heads, values);
+                  Matrix m = head_matrix(dims, values);
                   m.unit = said(shown.unit);
                   m.low = 0;
                   if (measure < 2) m.high = 1;

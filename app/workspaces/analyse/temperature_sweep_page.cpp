@@ -20,6 +20,7 @@
 #include "core/base/words.h"
 #include "core/metrics/temperature_curve.h"
 #include "core/trace/layer_kinds.h"
+#include "core/trace/model_heads.h"
 
 namespace headscope {
 
@@ -90,8 +91,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
 
   const std::vector<Point>* curve_of(HeadId head) const {
     const ModelDims& dims = result()->before_trace->model.dims;
-    const auto index = static_cast<std::size_t>(head.layer * dims.heads + head.head);
-    return head.head < dims.heads && index < result()->heads.size() ? &result()->heads[index] : nullptr;
+    return dims.has_head(head.layer, head.head) ? &nth(result()->heads, head_index(dims, head)) : nullptr;
   }
 
   void chart(const PageContext& c, const char* id, double (*value)(const Point&), double height,
@@ -133,16 +133,16 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     const SceneTouch touch = matrix_slot(c, slot_, "best temperatures", result(), "", height, [result = result()] {
       const ModelDims& dims = result->before_trace->model.dims;
       std::vector<double> values;
-      for (std::size_t i = 0; i < result->heads.size(); ++i) {
-        const auto& curve = result->heads[i];
-        if (!dims.attends(static_cast<int>(i) / dims.heads)) {
+      for (const HeadId head : every_head(dims)) {
+        const auto& curve = nth(result->heads, head_index(dims, head));
+        if (!dims.attends(head.layer)) {
           values.push_back(std::numeric_limits<double>::quiet_NaN());
           continue;
         }
         if (curve.size() != result->request.taus.size()) break;
         values.push_back(result->loss_before - std::ranges::min_element(curve, {}, &Point::loss)->loss);
       }
-      Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+      Matrix matrix = head_matrix(dims, values);
       matrix.unit = said("fall of the loss at the head's best τ, nats per token");
       return matrix;
     });

@@ -17,6 +17,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/trace/mixer_words.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/map_cells.h"
 
 namespace headscope {
@@ -186,7 +187,7 @@ class WeightedAttentionPage final : public ReadingPage {
       const ModelDims& dims = answer->source.trace->model.dims;
       std::vector<double> values;
       for (const WeightedHead& head : answer->result.heads) values.push_back(head.first_attention - head.first_output);
-      Matrix matrix = head_matrix(dims.layers, dims.heads, values);
+      Matrix matrix = head_matrix(dims, values);
       matrix.unit = said("share of the first token by attention − by output");
       matrix.diverging = true;
       matrix.width = width, matrix.height = height;
@@ -195,8 +196,9 @@ class WeightedAttentionPage final : public ReadingPage {
     const SceneTouch touch = wide_scene(c, atlas_, "heads");
     if (!atlas_.scene()) return;
     if (const auto head = head_cells(c, *atlas_.scene(), touch)) {
-      const int heads = answer->source.trace->model.dims.heads;
-      const auto at = static_cast<std::size_t>(head->layer * heads + head->head);
+      const ModelDims& dims = answer->source.trace->model.dims;
+      if (!dims.has_head(head->layer, head->head)) return;
+      const auto at = static_cast<std::size_t>(head_index(dims, *head));
       if (at >= answer->result.heads.size()) return;
       const WeightedHead& w = answer->result.heads[at];
       tooltip(c.ui, {say("Layer {} Head {}", head->layer, head->head),

@@ -283,7 +283,7 @@ Table all_numbers(const CorpusStatistics& all, Stack stack) {
             {}};
   for (int decile = 1; decile <= 9; ++decile) out.columns.push_back(fmt::format("decile {}", decile));
   for (int row = 0; row < all.layers() * all.heads(); ++row)
-    for (std::size_t metric = 0; metric < metrics().size(); ++metric) {
+    for (std::size_t metric = 0; metric < metrics().size() && all.has(row); ++metric) {
       const Distribution& values = all.of(row, metric);
       out.rows.push_back({std::to_string(row / all.heads()), std::to_string(row % all.heads()),
                           std::string(metrics()[metric].id), std::to_string(values.count()), number_cell(values.mean()),
@@ -360,6 +360,7 @@ void CorpusWorkspace::scatter(Ui& ui, AppContext& app, double height) {
                     options.chance = Point{all.chance(x).mean(), all.chance(y).mean()};
                   std::vector<ScatterPoint> points;
                   for (int head = 0; head < heads; ++head) {
+                    if (!all.has(head)) continue;
                     ScatterPoint point;
                     const int layer = head / all.heads(), number = head % all.heads();
                     point.head = {layer, number};

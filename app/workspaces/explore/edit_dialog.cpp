@@ -221,7 +221,7 @@ bool EditDialog::heads(const PageContext& c) {
   const Font font = c.ui.small();
   const float gutter = c.ui.px(26), top = c.ui.px(16);
   const float room = ImGui::GetContentRegionAvail().x - c.ui.px(16);
-  const float cell = std::clamp((room - gutter) / static_cast<float>(dims.heads), c.ui.px(8), c.ui.px(22));
+  const float cell = std::clamp((room - gutter) / static_cast<float>(dims.most_heads()), c.ui.px(8), c.ui.px(22));
   const float height = top + cell * static_cast<float>(dims.layers);
   ImGui::BeginChild("head grid", {0, std::min(height + c.ui.px(4), c.ui.px(150))}, ImGuiChildFlags_NavFlattened,
                     ImGuiWindowFlags_HorizontalScrollbar);
@@ -229,7 +229,7 @@ bool EditDialog::heads(const PageContext& c) {
   // What the arrow keys walk over, in window pixels: heads, and with −1 a whole layer, a head of every layer, or all.
   Scene grid;
   for (int l = -1; l < dims.layers; ++l)
-    for (int h = -1; h < dims.heads; ++h) {
+    for (int h = -1; h < (l < 0 ? dims.most_heads() : dims.heads_of(l)); ++h) {
       const float x = h < 0 ? 0 : gutter + cell * static_cast<float>(h),
                   y = l < 0 ? 0 : top + cell * static_cast<float>(l);
       grid.add({Box{{x, y, h < 0 ? gutter : cell, l < 0 ? top : cell}}, fmt::format("{}.{}", l, h), "", HeadId{l, h}});
@@ -237,13 +237,14 @@ bool EditDialog::heads(const PageContext& c) {
   std::optional<SceneStop> stop =
       same_stop(grid, fmt::format("{}.{}", reached_.layer, reached_.head), std::nullopt, {}, c.ui.fonts);
   const PictureItem item =
-      picture_item(c.ui, "heads", {gutter + cell * static_cast<float>(dims.heads), height}, grid, stop, at, 1);
+      picture_item(c.ui, "heads", {gutter + cell * static_cast<float>(dims.most_heads()), height}, grid, stop, at, 1);
   if (const auto* at_head = stop ? meaning<HeadId>(stop->mark) : nullptr) reached_ = *at_head;
   const ImVec2 mouse = ImGui::GetMousePos();
   int column = mouse.x < at.x + gutter ? -1 : static_cast<int>((mouse.x - at.x - gutter) / cell);
   int row = mouse.y < at.y + top ? -1 : static_cast<int>((mouse.y - at.y - top) / cell);
   if (item.at_keys) row = reached_.layer, column = reached_.head;
-  const bool inside = ImGui::IsItemHovered() && column < dims.heads && row < dims.layers;
+  const bool inside =
+      ImGui::IsItemHovered() && row < dims.layers && column < (row < 0 ? dims.most_heads() : dims.heads_of(row));
   if (item.at_keys ? item.pressed : inside && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     const ImGuiIO& io = ImGui::GetIO();
     const bool one = row >= 0 && column >= 0 && !layers_only;
@@ -267,7 +268,7 @@ bool EditDialog::heads(const PageContext& c) {
               {x, y + static_cast<float>(half_capital(font)) * c.ui.scale});
   };
   const int skip_heads = cell < c.ui.px(16) ? 5 : 1, skip_layers = cell < c.ui.px(13) ? 2 : 1;
-  for (int h = 0; h < dims.heads; ++h) {
+  for (int h = 0; h < dims.most_heads(); ++h) {
     const float x = at.x + gutter + cell * static_cast<float>(h);
     if (h % skip_heads == 0) number(h, x + cell / 2, at.y + top / 2, inside && row < 0 && column == h);
     c.ui.name(fmt::format("edit column {}", h), {x, at.y}, {x + cell, at.y + top});
@@ -276,7 +277,7 @@ bool EditDialog::heads(const PageContext& c) {
     const float y = at.y + top + cell * static_cast<float>(l);
     if (l % skip_layers == 0) number(l, at.x + gutter / 2, y + cell / 2, inside && column < 0 && row == l);
     c.ui.name(fmt::format("edit layer {}", l), {at.x, y}, {at.x + gutter, y + cell});
-    for (int h = 0; h < dims.heads; ++h) {
+    for (int h = 0; h < dims.heads_of(l); ++h) {
       const float x = at.x + gutter + cell * static_cast<float>(h);
       const ImVec2 min{x + 1, y + 1}, max{x + cell - 1, y + cell - 1};
       draw.AddRectFilled(min, max, col(taken(l, h) ? c.ui.theme.accent : c.ui.chrome.raised), c.ui.px(2));

@@ -41,7 +41,7 @@ void FirstSteps::keep_up(const PageContext& c) {
   found_.reset();
   asked_ = now, model_ = c.results().model_reading;
   if (!choices_) choices_ = c.editor.choices();
-  if (c.trace()->whole_milliseconds / 1000 * 0.5 * dims.layers * dims.heads > patience) return controller_->cancel();
+  if (c.trace()->whole_milliseconds / 1000 * 0.5 * dims.all_heads() > patience) return controller_->cancel();
   controller_->start(std::make_shared<FindingsSweep>(c.results().model, now),
                      [this](std::shared_ptr<const Findings> known) { found_ = std::move(known); });
 }

@@ -103,8 +103,8 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
               tokens = run.words ? run.words->word_tokens : run.trace](const Style& style) {
                HeadRowsOptions o = options;
                QueryRows rows = rows_of(run, at, first);
-               if (sorted) {
-                 sort(rows, key);
+               if (sorted) sort(rows, key);
+               if (sorted || run.trace->model.dims.state_heads > 0) {
                  o.listed = rows.heads;
                } else {
                  o.heads = run.trace->model.dims.heads;

@@ -14,6 +14,7 @@
 #include "app/workspaces/head_cells.h"
 #include "app/workspaces/no_run.h"
 #include "core/base/words.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/head_rows.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/text.h"
@@ -362,7 +363,10 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   ImGui::SetCursorPosY(std::max(after, line + ui.px(27)));
   const ModelDims& dims = controller_.model().model->config().dims;
   HeadRowsOptions options;
-  options.heads = dims.heads;
+  if (dims.state_heads > 0)
+    options.listed = every_head(dims);
+  else
+    options.heads = dims.heads;
   options.scale = scale == 1 && dims.any_attends() ? Scale::log : Scale::linear;  // which has no signs
   if (!dims.any_attends()) options.kind = MapKind::effective;
   options.width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
@@ -384,7 +388,7 @@ void GenerateWorkspace::rows(Ui& ui, AppContext& app, double height) {
   const auto& heat = std::get<Heatmap>(touch.mark->shape);
   const Index bin = (told->step->rows.dim(1) + heat.columns() - 1) / heat.columns();
   const auto [layer, head] = nth(rows->heads, touch.cell->row);
-  const Index key = touch.cell->column * bin, row = Index{layer} * options.heads + head;
+  const Index key = touch.cell->column * bin, row = head_index(dims, {layer, head});
   if (row < told->step->rows.dim(0) && key < told->step->rows.dim(1))
     tooltip(ui, {say("Layer {} Head {}:  {} {} → {} {}   {:.4f}", layer, head, label, position,
                      token_label(*controller_.text(), key), key, told->step->rows.at(row, key)),

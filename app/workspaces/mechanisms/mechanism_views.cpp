@@ -16,6 +16,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/metrics/metric.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/line_chart.h"
 #include "viz/scene/map_cells.h"
 #include "viz/scene/matrix_scene.h"
@@ -32,24 +33,25 @@ std::vector<double> of_every_head(const HeadFacts& facts, std::string_view metri
   const ModelDims& dims = facts.trace->model.dims;
   const auto column = static_cast<std::size_t>(std::ranges::find(metrics(), metric, &Metric::id) - metrics().begin());
   std::vector<double> out;
-  for (int layer = 0; layer < dims.layers; ++layer)
-    for (int head = 0; head < dims.heads; ++head) {
-      const int row = facts.row({layer, head});
-      out.push_back(row < 0 ? std::numeric_limits<double>::quiet_NaN() : nth(facts.table.value, row)[column]);
-    }
+  for (const HeadId head : every_head(dims)) {
+    const int row = facts.row(head);
+    out.push_back(row < 0 ? std::numeric_limits<double>::quiet_NaN() : nth(facts.table.value, row)[column]);
+  }
   return out;
 }
 
 /// Layers × heads with a last column, the mean of each layer.
-Matrix with_layer_means(int layers, int heads, const std::vector<double>& of_heads) {
+Matrix with_layer_means(const ModelDims& dims, const std::vector<double>& of_heads) {
+  const int layers = dims.layers, heads = dims.most_heads();
   Matrix out;
   out.values = Tensor::full({layers, heads + 1}, std::numeric_limits<float>::quiet_NaN());
   for (int layer = 0; layer < layers; ++layer) {
     double sum = 0;
-    for (int head = 0; head < heads; ++head) {
-      const double value = of_heads[static_cast<std::size_t>(layer * heads + head)];
+    const int own = dims.heads_of(layer);
+    for (int head = 0; head < own; ++head) {
+      const double value = nth(of_heads, head_index(dims, {layer, head}));
       out.values.ref(layer, head) = static_cast<float>(value);
-      sum += value / heads;
+      sum += value / own;
     }
     out.values.ref(layer, heads) = static_cast<float>(sum);
     out.rows.push_back(std::to_string(layer));
@@ -304,28 +306,27 @@ void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   }
   const double width = std::floor(static_cast<double>(ImGui::GetContentRegionAvail().x / ui.scale));
   const double height = std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / ui.scale) - 6, 140.0, 330.0);
-  ranks_.want(
-      jobs_, ui, facts, fmt::format("{} {} {}", of, width, height), [facts, rank, width, height](const Style& style) {
-        const ModelDims& dims = facts->trace->model.dims;
-        std::vector<double> numbers;
-        if (rank)
-          for (const AttentionMap& map : facts->trace->maps)
-            numbers.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
-        else
-          numbers = of_every_head(*facts, "entropy");
-        Matrix matrix =
-            rank ? head_matrix(dims.layers, dims.heads, numbers) : with_layer_means(dims.layers, dims.heads, numbers);
-        matrix.unit = rank ? said("rank for 90 % energy") : said("entropy, nats");
-        matrix.low = 0;
-        matrix.width = width;
-        matrix.height = height;
-        matrix.provenance =
-            rank ? said("fewest singular values of hook_pattern whose squares sum to 90 % of all squares")
-                 : said(
-                       "mean over the rows of −Σ p ln p of hook_pattern; e^H = as many tokens looked at "
-                       "alike; last column: mean of the layer's heads");
-        return matrix_scene(matrix, style);
-      });
+  ranks_.want(jobs_, ui, facts, fmt::format("{} {} {}", of, width, height),
+              [facts, rank, width, height](const Style& style) {
+                const ModelDims& dims = facts->trace->model.dims;
+                std::vector<double> numbers;
+                if (rank)
+                  for (const AttentionMap& map : facts->trace->maps)
+                    numbers.push_back(energy_rank(singular_values(map.to_dense()), 0.9));
+                else
+                  numbers = of_every_head(*facts, "entropy");
+                Matrix matrix = rank ? head_matrix(dims, numbers) : with_layer_means(dims, numbers);
+                matrix.unit = rank ? said("rank for 90 % energy") : said("entropy, nats");
+                matrix.low = 0;
+                matrix.width = width;
+                matrix.height = height;
+                matrix.provenance =
+                    rank ? said("fewest singular values of hook_pattern whose squares sum to 90 % of all squares")
+                         : said(
+                               "mean over the rows of −Σ p ln p of hook_pattern; e^H = as many tokens looked at "
+                               "alike; last column: mean of the layer's heads");
+                return matrix_scene(matrix, style);
+              });
   const Scene* scene = ranks_.scene();
   if (!scene) return;
   SceneViewOptions how;
@@ -333,7 +334,9 @@ void MechanismsWorkspace::every_head(Ui& ui, const std::string& of) {
   const SceneTouch touch = ranks_.draw(ui, "mechanism ranks", how, width, scene->height);
   if (!touch.cell || !touch.mark || touch.mark->id != "matrix") return;
   const HeadId head{static_cast<int>(touch.cell->row), static_cast<int>(touch.cell->column)};
-  const bool a_head = head.head < run->trace->model.dims.heads;
+  const ModelDims& own = run->trace->model.dims;
+  const bool a_head = own.has_head(head.layer, head.head);
+  if (!a_head && head.head < own.most_heads()) return;
   if (touch.clicked && a_head) editor_.select(head);
   const auto& map = std::get<Heatmap>(touch.mark->shape);
   const auto value = static_cast<double>(map.values.at(touch.cell->row, touch.cell->column));

@@ -58,12 +58,10 @@ void falcon_h1_states(ConfigMap& keys, ModelConfig& c) {
   keys.integer("mamba_d_state", d.d_state, 1, limit::d_mlp, 256);
   keys.integer("mamba_d_conv", s.convolution, 1, limit::d_head, 4);
   keys.flag("mamba_conv_bias", s.convolution_bias, true);
-  bool out = s.bias;
+  bool out = s.biased_out();
   keys.flag("mamba_proj_bias", s.bias, false);
   keys.flag("projectors_bias", out, false);
-  if (keys.reading() && out != s.bias)
-    throw keys.json().error("projectors_bias", s.bias ? "true, as mamba_proj_bias" : "false, as mamba_proj_bias",
-                            out ? "true" : "false", "of a state space both projections have a bias, or none");
+  if (out != s.bias) s.out_bias = out;
   keys.flag("mamba_rms_norm", s.gated_norm, false);
   bool before = keys.reading() || s.norm_before_gate || !s.gated_norm;
   keys.flag("mamba_norm_before_gate", before, true);
@@ -78,14 +76,14 @@ void falcon_h1_states(ConfigMap& keys, ModelConfig& c) {
     d.bare.push_back(layer % 2 == 0);
   }
   d.layers = layers;
-  check_lanes(keys, c, mixers, "mamba_n_heads", "mamba_n_groups");
+  settle_heads(keys, c, mixers, "mamba_n_heads", "mamba_n_groups");
   settle_mixers(c, std::move(mixers));
 }
 
 void falcon_h1_keys(ConfigMap& keys, ModelConfig& c) {
   if (!keys.reading()) c.dims.layers /= 2;
   keys.extents(c, {.usual_kv_heads = 8});
-  c.paired = true;
+  c.dims.paired = true;
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 10000);
   keys.gated_mlp("hidden_act", c, "silu");

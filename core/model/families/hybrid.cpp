@@ -75,7 +75,7 @@ void hybrid_states(ConfigMap& keys, ModelConfig& c, Lane lane, std::vector<Mixer
     d.state_groups = 1;
   }
   if (!reading) return;
-  check_lanes(keys, c, mixers, heads ? "mamba_n_heads" : "mamba_expand", "mamba_n_groups");
+  settle_heads(keys, c, mixers, heads ? "mamba_n_heads" : "mamba_expand", "mamba_n_groups");
   settle_mixers(c, std::move(mixers));
 }
 
@@ -106,7 +106,7 @@ void delta_states(ConfigMap& keys, ModelConfig& c) {
   if (!keys.reading()) return;
   inner_extents(keys.json(), d, d.lanes, width, "linear_value_head_dim");
   convolved_extents(keys.json(), d, "linear_key_head_dim");
-  check_lanes(keys, c, mixers, "linear_num_value_heads", "linear_num_key_heads");
+  settle_heads(keys, c, mixers, "linear_num_value_heads", "linear_num_key_heads");
   settle_mixers(c, std::move(mixers));
 }
 
@@ -127,18 +127,24 @@ void convolved_extents(const ConfigReader& json, ModelDims& d, const std::string
   d.convolved = static_cast<int>(convolved);
 }
 
-void check_lanes(ConfigMap& keys, const ModelConfig& c, const std::vector<Mixer>& mixers, const std::string& lanes_key,
-                 const std::string& groups_key) {
-  const ModelDims& d = c.dims;
+void settle_heads(ConfigMap& keys, ModelConfig& c, const std::vector<Mixer>& mixers, const std::string& lanes_key,
+                  const std::string& groups_key) {
+  ModelDims& d = c.dims;
   if (std::ranges::count(mixers, Mixer::state_space) == 0) return;
   if (d.lanes % d.state_groups != 0)
     throw keys.json().error(groups_key, fmt::format("a divisor of {} = {}", lanes_key, d.lanes),
                             std::to_string(d.state_groups));
-  if (d.lanes % d.heads != 0)
+  if (d.lanes % d.heads == 0) return;
+  const bool lanes_are_heads = c.state_space->lane == Lane::head || c.state_space->lane == Lane::delta;
+  if (!lanes_are_heads || std::ranges::count(mixers, Mixer::attention) == 0)
     throw keys.json().error(lanes_key, fmt::format("lanes that the {} heads of attention divide", d.heads),
-                            std::to_string(d.lanes),
-                            "a head of a layer with a state is shown as so many neighbouring lanes: as many heads in "
-                            "every layer");
+                            std::to_string(d.lanes), "a head of such a layer is shown as so many neighbouring lanes");
+  if (d.lanes > limit::heads)
+    throw keys.json().error(
+        lanes_key,
+        fmt::format("at most {} heads, or lanes that the {} heads of attention divide", limit::heads, d.heads),
+        std::to_string(d.lanes));
+  d.state_heads = d.lanes;
 }
 
 void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
@@ -148,7 +154,7 @@ void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
   const bool attends = d.any_attends();
   d.mixers.clear();
   if (attends) {
-    d.d_inner = d.lanes = d.state_groups = d.d_state = d.convolved = 0;
+    d.d_inner = d.lanes = d.state_groups = d.d_state = d.convolved = d.state_heads = 0;
     d.state_kind = StateKind::selective;
     c.state_space.reset();
     return;
@@ -160,7 +166,7 @@ void settle_mixers(ModelConfig& c, std::vector<Mixer> mixers) {
   c.score_scale.reset();
   c.output_gate = c.bias.output_gate = false;
   c.bias.q = c.bias.k = c.bias.v = false;
-  c.bias.o = c.state_space->bias;
+  c.bias.o = c.state_space->biased_out();
 }
 
 std::vector<Mixer> hybrid_layer_types(ConfigMap& keys, const ModelConfig& c, const std::string& key, Mixer usual,

@@ -12,7 +12,7 @@ namespace headscope {
 /// mamba_d_state, mamba_d_conv, mamba_expand, mamba_conv_bias, mamba_proj_bias, and with heads mamba_n_heads,
 /// mamba_d_head, mamba_n_groups, time_step_limit, else mamba_dt_rank: the layers that `mixers` (one of each layer) says
 /// mix by a state. Sets the extents of ModelDims and config.state_space. REQUIRES the extents of attention, and
-/// reading: `mixers`. Throws Error where the heads of attention do not divide the lanes.
+/// reading: `mixers`. Throws as settle_heads().
 void hybrid_states(ConfigMap& keys, ModelConfig& config, StateSpaceConfig::Lane lane, std::vector<Mixer> mixers);
 
 /// linear_num_value_heads, linear_num_key_heads, linear_key_head_dim, linear_value_head_dim, linear_conv_kernel_dim:
@@ -20,10 +20,11 @@ void hybrid_states(ConfigMap& keys, ModelConfig& config, StateSpaceConfig::Lane 
 /// state by the gated delta rule. Otherwise as hybrid_states().
 void delta_states(ConfigMap& keys, ModelConfig& config);
 
-/// Throws Error naming the keys where the heads of attention do not divide the lanes, or groups of B and C do not, and
-/// some of `mixers` has a state.
-void check_lanes(ConfigMap& keys, const ModelConfig& config, const std::vector<Mixer>& mixers,
-                 const std::string& lanes_key, const std::string& groups_key);
+/// Heads of the layers that `mixers` gives a state: as many as attend, each so many neighbouring lanes; where those do
+/// not divide lanes that are heads themselves, these (dims.state_heads). Throws Error naming the keys where groups of B
+/// and C do not divide the lanes, or heads that attend do not divide lanes that are channels, or none attends.
+void settle_heads(ConfigMap& keys, ModelConfig& config, const std::vector<Mixer>& mixers, const std::string& lanes_key,
+                  const std::string& groups_key);
 
 /// d_inner, `lanes` of `width`; and convolved, which is that and B and C of all groups. Throws Error naming `key` past
 /// config_limits.

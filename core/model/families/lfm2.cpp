@@ -55,7 +55,7 @@ void lfm2_layers(ConfigMap& keys, ModelConfig& c) {
   if (!keys.reading()) return;
   d.d_inner = d.lanes = d.state_groups = d.convolved = d.d_model;
   d.d_state = 1;
-  check_lanes(keys, c, mixers, "hidden_size", "hidden_size");
+  settle_heads(keys, c, mixers, "hidden_size", "hidden_size");
   settle_mixers(c, std::move(mixers));
 }
 

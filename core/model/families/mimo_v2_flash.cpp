@@ -60,7 +60,7 @@ void mimo_v2_flash_keys(ConfigMap& keys, ModelConfig& c) {
                               "so many that twice as many divide num_attention_heads = " + std::to_string(d.heads),
                               std::to_string(d.kv_heads), "layers with a window have twice as many");
   }
-  keys.rotary_by_window(c, 5e6, 1e4, "swa_rope_theta", "rope_theta", 0.334, "partial_rotary_factor");
+  keys.rotary_by_window(c, 5e6, 1e4, "swa_rope_theta", "rope_theta", 0.334, "partial_rotary_factor", true);
   keys.gated_mlp("hidden_act", c, "silu");
   keys.biases(c, "attention_bias");
   c.bias.o = false;

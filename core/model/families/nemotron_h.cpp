@@ -171,7 +171,7 @@ void nemotron_h_keys(ConfigMap& keys, ModelConfig& c) {
     if (std::ranges::count(d.bare, true) == 0) d.bare.clear();
     if (std::ranges::count(d.bare, false) == 0 && !d.bare.empty()) d.bare.clear(), d.d_mlp = 0;
     if (std::ranges::count(c.experts.layers, false) == 0) c.experts.layers.clear();
-    check_lanes(keys, c, mixers, "mamba_num_heads", "n_groups");
+    settle_heads(keys, c, mixers, "mamba_num_heads", "n_groups");
     settle_mixers(c, std::move(mixers));
     if (!c.state_space) c.state_activation.reset();
   }

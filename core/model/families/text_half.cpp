@@ -166,8 +166,9 @@ ModelConfig text_config(const ConfigReader& root, const TextHalf& half) {
     config.text_family = type;
   }
   refuse_unread(text);
-  // Either place may say it; older files say it within.
-  if (!text.has("tie_word_embeddings") || !config.tied_embeddings)
+  if (half.ties)
+    config.tied_embeddings = json.flag("tie_word_embeddings", *half.ties);
+  else if (!text.has("tie_word_embeddings") || !config.tied_embeddings)  // either place may say it; older files within
     config.tied_embeddings = json.flag("tie_word_embeddings", config.tied_embeddings || half.tied);
   if (!config.bos) config.bos = json.token("bos_token_id", config.dims.vocab);
   if (!config.eos) config.eos = json.token("eos_token_id", config.dims.vocab);

@@ -3,6 +3,7 @@
 // of some beside all others), its tensors behind "language_model", "text_model" or "thinker". Pictures are not read.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TextHalf {
   std::string of_pictures = {};              ///< a key of text_config that says nothing of a text alone
   std::string around = {};                   ///< the object in which text_config stands, with what goes with it
   bool tied = false;                         ///< the unembedding is the embedding where the file says nothing of it
+  std::optional<bool> ties = {};             ///< the same where the whole configuration alone says it
   int more_tokens = 0;                       ///< rows of the embedding behind the vocabulary, of tokens of pictures
   std::string left_out = {};                 ///< layers with tensors of that name are passed by where no picture is
 };

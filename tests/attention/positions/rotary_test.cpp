@@ -187,4 +187,17 @@ TEST_CASE("queries grow by a step for every L tokens, and nothing else does") {
   CHECK(rotary_magnitude(in_text(longer, 9)) == 1.5);
 }
 
+TEST_CASE("of an odd number of dimensions that are asked for one more turns, at the angles of the odd number") {
+  RotaryConfig five;
+  five.base = 100, five.width = 6, five.odd = true;
+  const std::vector<double> turns = rotary_frequencies(five, 8);
+  REQUIRE(turns.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(turns[i] == doctest::Approx(std::pow(100, -2.0 * static_cast<double>(i) / 5)));
+  five.width = 0;  // seven of eight
+  REQUIRE(rotary_frequencies(five, 8).size() == 4);
+  CHECK(rotary_frequencies(five, 8)[3] == doctest::Approx(std::pow(100, -6.0 / 7)));
+  CHECK(rescaled(five, RotaryConfig::Scaling::linear, 2, 10).odd);
+}
+
 }  // namespace headscope::rotary_test
