@@ -159,6 +159,12 @@ TEST_CASE("DBRX whose two places say other bases of rotation is refused, and wei
   json["attn_config"]["rope_theta"] = 500000;
   CHECK(
       says(refusal(json), "attn_config: rope_theta: expected 100, as rope_theta or rope_parameters say, found 500000"));
+  Json of_makers = json;  // whose files say it in one place alone
+  of_makers.erase("rope_parameters");
+  of_makers.erase("rope_theta");
+  CHECK(read(of_makers).rotary.base == 500000);
+  of_makers["attn_config"].erase("rope_theta");
+  CHECK(read(of_makers).rotary.base == 10000);
   json["attn_config"]["rope_theta"] = 100;
   CHECK(read(json).clip_qkv == 0.8);
   CHECK(read(json).dims.kv_heads == 2);

@@ -27,6 +27,8 @@ void attention_keys(ConfigMap& keys, ModelConfig& c) {
                         std::to_string(c.dims.kv_heads));
   c.clip_qkv = nested->number("clip_qkv", 0, 1e6, 0);
   const double base = nested->number("rope_theta", 1, 1e12, c.rotary.base);
+  // Files of its makers say it here alone; Transformers 5.24 looks at the place that they leave out.
+  if (!keys.json().has("rope_theta") && !keys.json().has("rope_parameters")) c.rotary.base = base;
   if (base != c.rotary.base)
     throw nested->error("rope_theta", fmt::format("{}, as rope_theta or rope_parameters say", c.rotary.base),
                         fmt::format("{}", base), "Transformers turns by the one, its makers' own code by the other");

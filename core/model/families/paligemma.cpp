@@ -17,8 +17,8 @@ Family paligemma_family() {
            to_say("as gemma or gemma2: the half that reads text, pictures are not read; \"prefix P\" is the mask "
                   "of what is asked"),
        .types = {"gemma", "gemma2"},
-       .ties = true,
-       .of_pictures = "use_bidirectional_attention"});
+       .of_pictures = "use_bidirectional_attention",
+       .ties = true});
 }
 
 }  // namespace headscope
