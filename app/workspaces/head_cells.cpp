@@ -20,8 +20,12 @@ std::optional<HeadId> head_cells(const PageContext& c, const Scene& scene, const
   const auto group = [&](Index row) {  // how many heads a cell stands for
     return by_key ? by_key->group(static_cast<int>(row)) : 1;
   };
+  const auto run = c.trace();
+  const ModelDims* own = by_key;  // of the model on screen, whose layers may have fewer heads than there are columns
+  if (!own && run && run->model.dims.layers == map->rows() && run->model.dims.most_heads() == map->columns())
+    own = &run->model.dims;
   const auto there = [&](Index row, Index column) {
-    return !by_key || static_cast<int>(column) * group(row) < by_key->heads;
+    return !own || static_cast<int>(column) * group(row) < own->heads_of(static_cast<int>(row));
   };
   const auto corners = [&](Index row, Index column) {
     const Rect r = map->cell(row, column);
