@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -258,8 +259,12 @@ TEST_CASE("maps of states go on from those of the last pass, with a whole pass's
 
 TEST_CASE("with every edit a text goes on as a whole pass reads it, from the rows that the edit lets stand") {
   int read_on = 0, anew = 0, computed = 0;
-  for (const char* name : {"gpt2-random", "llama-gqa", "families/mamba2", "families/jamba", "families/qwen3_next",
-                           "families/falcon_h1-heads"})
+  // Beside an edit that each of them has: what is no attention has masks and no temperature.
+  const std::pair<const char*, const char*> cases[] = {
+      {"gpt2-random", "0.0: temperature 0.5"},       {"llama-gqa", "0.0: temperature 0.5"},
+      {"families/mamba2", "0.0: mask window 6"},     {"families/jamba", "0.0: mask window 6"},
+      {"families/qwen3_next", "0.0: mask window 6"}, {"families/falcon_h1-heads", "3.4: temperature 0.5"}};
+  for (const auto& [name, other] : cases)
     for (const std::string& line : every_edit_line()) {
       if (line.find('"') != std::string::npos) continue;  // needs a tokenizer
       for (const char* where : {"*: ", "1.*: ", "0.1@2..: ", "1@3..9: "}) {
@@ -271,8 +276,7 @@ TEST_CASE("with every edit a text goes on as a whole pass reads it, from the row
         if (typing.loaded.model->config().dims.any_state_space() && computed++ % 3 == 0)
           typing.request.capture.maps = MapStorage::factored;
         try {
-          typing.request.edits = {parse_intervention(where + line, "test"),
-                                  parse_intervention("0.0: temperature 0.5", "test")};
+          typing.request.edits = {parse_intervention(where + line, "test"), parse_intervention(other, "test")};
           typing.request.ids = text;
           typing.whole();
         } catch (const Error&) {
