@@ -18,7 +18,7 @@ struct LessonTold {
   std::vector<std::string> choices = {};
   std::vector<std::string> tokens = {};     ///< that can be looked at, as labels
   int layers = 0, heads = 0;                ///< of the stack that the step speaks of
-  std::vector<int> heads_of;                ///< of each layer
+  std::vector<int> heads_of = {};           ///< of each layer
   std::optional<HeadId> head = {};          ///< that the step shows …
   std::optional<Index> row = {}, key = {};  ///< … with this row, and in it this cell
 };
