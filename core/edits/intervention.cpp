@@ -83,21 +83,27 @@ void check_stacks(const std::vector<Intervention>& edits, const ModelInfo& model
                   "only encoder-decoders have heads under enc, dec and cross");
 }
 
+namespace {
+/// How many heads may be named: of every layer, or before the first, where one of them would be looked for.
+int heads_at(const HeadTarget& target, const ModelDims& dims) {
+  const int layer = target.layer.value_or(-1);
+  return layer >= 0 && layer < dims.layers ? dims.heads_of(layer) : dims.most_heads();
+}
+}  // namespace
+
 bool inside(const HeadTarget& target, const ModelDims& dims) {
-  if (target.layer.value_or(0) >= dims.layers) return false;
-  return target.head.value_or(0) < (target.layer ? dims.heads_of(*target.layer) : dims.most_heads());
+  return target.layer.value_or(0) < dims.layers && target.head.value_or(0) < heads_at(target, dims);
 }
 
 void check_targets(const std::vector<Intervention>& edits, const ModelDims& dims, int positions, int keys) {
   for (const Intervention& edit : edits) {
     if (!edit.enabled) continue;
     const auto where = [&] { return "edit " + describe(edit); };
-    if (!inside(edit.target, dims)) {
-      const bool layered = edit.target.layer.value_or(dims.layers) < dims.layers;
-      const int heads = layered ? dims.heads_of(*edit.target.layer) : dims.most_heads();
-      throw Error(where(), fmt::format("a layer from 0 to {} and a head from 0 to {}", dims.layers - 1, heads - 1),
-                  text_of(edit.target));
-    }
+    if (!inside(edit.target, dims))
+      throw Error(
+          where(),
+          fmt::format("a layer from 0 to {} and a head from 0 to {}", dims.layers - 1, heads_at(edit.target, dims) - 1),
+          text_of(edit.target));
     const auto in_text = [&](int position, int count) {
       if (position < -count || position >= count)
         throw Error(where(), fmt::format("positions from 0 to {}, or from -{} counted from the end", count - 1, count),

@@ -25,7 +25,7 @@ class NewWeights final : public WeightSource {
   /// `like`: whose names are taken where a family has had several; null: the newest.
   explicit NewWeights(const WeightSource* like = nullptr) : like_(like) {}
   std::string where() const override { return "new weights"; }
-  std::vector<std::string> names() const override { return {}; }
+  std::vector<std::string> names() const override { return like_ ? like_->names() : std::vector<std::string>(); }
   bool contains(const std::string& name) const override { return !like_ || like_->contains(name); }
   Tensor take(const std::string& name, const Shape& shape) const override {
     const auto known = std::ranges::find(made_, name, &Parameter::name);  // both stacks may read one embedding
