@@ -226,9 +226,11 @@ std::vector<FilmChoice> film_choices(const PictureRecipe& picture, const Trace* 
                      {0, last, static_cast<int>(std::min<Index>(count, most_film_pictures)), false, true}});
   };
   if (trace) {
-    one_of(said("Layer"), "selected/layer", trace->model.dims.layers);
-    one_of(said("Head"), "selected/head",
-           trace->model.dims.heads_of(nearest_head(trace->model.dims, document.selected).layer));
+    const ModelDims& dims = trace->model.dims;
+    // Of a head that every layer has.
+    if (document.selected.head < std::min(dims.heads, dims.heads_of_states()))
+      one_of(said("Layer"), "selected/layer", dims.layers);
+    one_of(said("Head"), "selected/head", dims.heads_of(nearest_head(dims, document.selected).layer));
     if (const Index rows = static_cast<Index>(trace->queries().size());
         document.query || view.head_view == HeadView::row)
       one_of(said("Row: the query"), "query", rows);

@@ -50,8 +50,8 @@ fs::path documents_folder() {
   const fs::path own = home_folder();
   std::error_code failed;
   const auto is_there = [&](const fs::path& folder) { return !folder.empty() && fs::is_directory(folder, failed); };
-  const fs::path file = config_home() / "user-dirs.dirs";
-  if (fs::is_regular_file(file, failed)) {
+  const fs::path config = config_home(), file = config / "user-dirs.dirs";
+  if (!config.empty() && fs::is_regular_file(file, failed)) {
     // Lines such as XDG_DOCUMENTS_DIR="$HOME/Dokumente"; nothing but $HOME/… and absolute paths is allowed in them.
     std::istringstream lines(read_file(file, size_limit));
     constexpr std::string_view key = "XDG_DOCUMENTS_DIR=\"", home_mark = "$HOME";

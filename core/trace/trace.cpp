@@ -55,8 +55,11 @@ const AttentionMap& Trace::map(HeadId head) const {
   const std::string recorded = maps.empty() ? "no maps"
                                             : fmt::format("{} maps, from {} to {}", maps.size(),
                                                           to_string(maps.front().id()), to_string(maps.back().id()));
+  const ModelDims& dims = model.dims;
+  const bool differ = dims.state_heads > 0 && head.layer >= 0 && head.layer < dims.layers;
   throw Error("head " + to_string(head),
-              fmt::format("a recorded head of {} layers with {} heads", model.dims.layers, heads_text(model.dims)),
+              differ ? fmt::format("a recorded head; layer {} has {}", head.layer, dims.heads_of(head.layer))
+                     : fmt::format("a recorded head of {} layers with {} heads", dims.layers, heads_text(dims)),
               recorded);
 }
 

@@ -228,6 +228,12 @@ TEST_CASE("layers of Llama 3.2 Vision that look at pictures are passed by where 
   CHECK(behind("language_model.model.layers.2.") == 13);
   CHECK(behind("language_model.model.layers.") == 26);
   CHECK(behind("model.layers.") == 0);
+  // A configuration with more layers of text than the file has, of which some would be read twice.
+  Backend backend{1};
+  CHECK_THROWS_WITH_AS(Model::load(with_config("mllama", "\"cross_attention_layers\": [\n   0,\n   2\n  ]",
+                                               "\"cross_attention_layers\": []"),
+                                   backend),
+                       doctest::Contains("config.json says 5 layers, the file holds 3"), Error);
 }
 
 TEST_CASE("what transformers has where the text half says nothing, of those whose defaults are their own") {

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/metrics/trace_difference.h"
+#include "core/trace/model_heads.h"
 #include "tests/viz/sample.h"
 #include "tests/viz/scene_boxes.h"
 #include "viz/scene/candidates.h"
@@ -192,6 +193,23 @@ TEST_CASE("rows of all heads: a strip for each, in its layer") {
   spike.ref(1, 900) = 0;
   CHECK_FALSE(is_signed(shape<Heatmap>(head_rows_scene(many, spike, options, style), "rows.0").norm));
   CHECK(is_signed(shape<Heatmap>(head_rows_scene(state, spike, options, style), "rows.0").norm));
+  // Layers of four heads with a state and three that attend: each in its layer, with a scale of its own.
+  Trace both = empty_trace(20);
+  ModelDims& dims = both.model.dims;
+  dims.layers = 2, dims.heads = 3, dims.state_heads = 4, dims.d_inner = 8;
+  dims.mixers = {Mixer::state_space, Mixer::attention};
+  HeadRowsOptions apart;
+  apart.listed = every_head(dims);
+  apart.scale = Scale::log;
+  const Scene two = head_rows_scene(both, sample_weights(7, 20, 20, false, 3), apart, style);
+  CHECK(shape<Heatmap>(two, "rows.0").values.dim(0) == 4);
+  CHECK(shape<Heatmap>(two, "rows.1").values.dim(0) == 3);
+  CHECK(is_signed(shape<Heatmap>(two, "rows.0").norm));
+  CHECK(shape<Heatmap>(two, "rows.1").norm.scale == Scale::log);
+  std::swap(apart.listed[0], apart.listed[6]);  // strongest first, say: one list
+  CHECK(
+      shape<Heatmap>(head_rows_scene(both, sample_weights(7, 20, 20, false, 3), apart, style), "rows").values.dim(0) ==
+      7);
   options.kind = MapKind::probability;
   CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, style), Error);
 }

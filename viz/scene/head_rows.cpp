@@ -9,6 +9,7 @@
 #include "core/base/nth.h"
 #include "core/base/words.h"
 #include "core/trace/hook_names.h"
+#include "core/trace/model_heads.h"
 #include "viz/scene/head_map.h"
 #include "viz/scene/text.h"
 
@@ -25,9 +26,20 @@ struct Group {
   Index first = 0, count = 0;
 };
 
-std::vector<Group> groups_of(const Tensor& rows, const HeadRowsOptions& options) {
-  if (!options.listed.empty()) return {{"rows", "", 0, rows.dim(0)}};
+/// A list of some heads, or of all in another order than layer by layer.
+bool is_list(const HeadRowsOptions& options, const ModelDims& dims) {
+  return !options.listed.empty() && options.listed != every_head(dims);
+}
+
+std::vector<Group> groups_of(const Tensor& rows, const HeadRowsOptions& options, const ModelDims& dims) {
+  if (is_list(options, dims)) return {{"rows", "", 0, rows.dim(0)}};
   std::vector<Group> out;
+  if (!options.listed.empty()) {
+    for (int layer = 0; layer < dims.layers; ++layer)
+      out.push_back({fmt::format("rows.{}", layer), fmt::format("L{}", layer), head_index(dims, {layer, 0}),
+                     dims.heads_of(layer)});
+    return out;
+  }
   for (Index layer = 0; layer * options.heads < rows.dim(0); ++layer)
     out.push_back({fmt::format("rows.{}", layer), fmt::format("L{}", layer), layer * options.heads, options.heads});
   return out;
@@ -72,12 +84,13 @@ void check(const Tensor& rows, const HeadRowsOptions& options) {
 Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Style& style) {
   check(rows, options);
   const Theme& theme = style.theme;
-  const std::vector<Group> groups = groups_of(rows, options);
+  const ModelDims& dims = tokens.model.dims;
+  const std::vector<Group> groups = groups_of(rows, options, dims);
   const Index positions = rows.dim(1), query = options.query.value_or(positions - 1);
-  const bool list = !options.listed.empty();
+  const bool list = is_list(options, dims);
   const auto head_of = [&](const Group& group, Index row) {
     const auto at = static_cast<int>(group.first + row);
-    return list ? nth(options.listed, at) : HeadId{at / options.heads, at % options.heads};
+    return options.listed.empty() ? HeadId{at / options.heads, at % options.heads} : nth(options.listed, at);
   };
   const auto label_of = [&](const Group& group, Index row) {
     return list ? to_string(head_of(group, row)) : std::to_string(row);
@@ -113,15 +126,15 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   std::vector<MapCells> cells;
   for (const Group& group : groups) cells.push_back(cells_of(rows, group, bin));
   // Layers that mix tokens by a state have a scale of their own, beside those that attend.
-  const ModelDims& dims = tokens.model.dims;
   const bool mixed = !list && dims.hybrid() && static_cast<int>(groups.size()) == dims.layers;
   const auto by_state = [&](std::size_t group) { return mixed && !dims.attends(static_cast<int>(group)); };
   const MapKind state_kind = options.kind == MapKind::difference ? options.kind : MapKind::effective;
   std::vector<MapCells> of_states, others;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    // What a state makes of tokens has signs, whether or not this row shows one.
-    for (Index row = 0; row < groups[g].count; ++row)
-      cells[g].with_signs |= !dims.attends(head_of(groups[g], row).layer);
+    // What a state makes of tokens has signs, whether or not these rows show one.
+    bool states = true;
+    for (Index row = 0; row < groups[g].count; ++row) states &= !dims.attends(head_of(groups[g], row).layer);
+    cells[g].with_signs = states;
     (by_state(g) ? of_states : others).push_back(cells[g]);
   }
   const ColorNorm norm = norm_for(others, options.kind, {options.scale, {}, {}}),

@@ -17,7 +17,8 @@ struct HeadRowsOptions {
   Scale scale = Scale::linear;       ///< linear, or log where nothing is negative
   std::optional<HeadId> selected;    ///< in the accent colour
   double width = 900, height = 360;  ///< that the picture may take, logical pixels
-  /// (layer, head) of every row: the rows are one list, in this order. Empty: layers of `heads` rows, from layer 0.
+  /// (layer, head) of every row: the rows are one list, in this order, or layer under layer where they are all heads of
+  /// the model in that order. Empty: layers of `heads` rows, from layer 0.
   std::vector<HeadId> listed = {};
   std::optional<Index> query = {};  ///< position whose rows these are; by default the last of the keys
   std::optional<Index> key = {};    ///< a key pointed out on the axis

@@ -92,8 +92,11 @@ class TextSource final : public WeightSource {
   /// Asked of the file, not of its list: new weights have every name and no list.
   std::string in_file(std::string name) const {
     if (!blocks_.empty())
-      if (const auto number = block_of(name); number && *number < static_cast<int>(blocks_.size()))
+      if (const auto number = block_of(name)) {
+        // More layers than the file has text: not one of these under a number of the file, which is another's.
+        if (*number >= static_cast<int>(blocks_.size())) return "of no layer: " + name;
         name = with_block(name, blocks_[static_cast<std::size_t>(*number)]);
+      }
     if (whole_.contains(name)) return name;
     for (const auto& [in_file, alone] : halves)
       if (name.starts_with(alone))
