@@ -30,6 +30,12 @@ struct BenchOptions {
   bool json = false, last_logits = false, training = false;
 };
 
+MapStorage storage_of(const BenchOptions& options) {
+  if (options.storage == "dense") return MapStorage::dense;
+  return options.storage == "factored" ? MapStorage::factored : MapStorage::automatic;
+}
+
+constexpr std::size_t roomy = std::size_t{8} << 30;  ///< for the maps that were asked for
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 struct Row {
@@ -100,9 +106,8 @@ Row measure_pass(const LoadedModel& loaded, int tokens, const BenchOptions& opti
   RunRequest request;
   request.ids = random_tokens(loaded.model->config(), tokens);
   request.capture.all_logits = !options.last_logits;
-  request.capture.byte_budget = std::size_t{8} << 30;
-  if (options.storage == "dense") request.capture.maps = MapStorage::dense;
-  if (options.storage == "factored") request.capture.maps = MapStorage::factored;
+  request.capture.byte_budget = roomy;
+  request.capture.maps = storage_of(options);
   Row row{.work = "pass", .tokens = tokens};
   const auto step = [&](int) {
     const auto trace = run(loaded, request, ctx);
@@ -135,6 +140,8 @@ Row measure_generation(const LoadedModel& loaded, int tokens, const BenchOptions
 Row measure_typing(const LoadedModel& loaded, int tokens, const BenchOptions& options, const Ctx& ctx, Bounds& bounds) {
   RunRequest request;
   request.capture.all_logits = false;
+  request.capture.maps = storage_of(options);
+  if (request.capture.maps != MapStorage::automatic) request.capture.byte_budget = roomy;
   const std::vector<std::int32_t> text = random_tokens(loaded.model->config(), tokens);
   Row row{.work = "token typed", .tokens = tokens};
   PassMemory memory;
