@@ -105,12 +105,20 @@ Matrix attribution_matrix(const LogitAttribution& found, const ModelDims& dims) 
   for (const AttributionPart& part : found.parts) bias |= part.kind == Kind::attention_bias;
   const bool mlp = dims.d_mlp > 0;
   const int heads = dims.most_heads();
-  out.values = Tensor::full({dims.layers, heads + bias + mlp}, no_number);
+  const int columns = heads + bias + mlp;
+  out.values = Tensor::full({dims.layers, columns}, no_number);
+  out.pending.assign(static_cast<std::size_t>(dims.layers * columns), 1);
+  out.pending_text = to_say("no such part");
   for (const AttributionPart& part : found.parts) {
-    if (part.kind == Kind::head) out.values.ref(part.layer, part.head) = static_cast<float>(part.value);
-    if (part.kind == Kind::attention_bias) out.values.ref(part.layer, heads) = static_cast<float>(part.value);
-    if (part.kind == Kind::mlp) out.values.ref(part.layer, heads + bias) = static_cast<float>(part.value);
+    const int column = part.kind == Kind::head             ? part.head
+                       : part.kind == Kind::attention_bias ? heads
+                       : part.kind == Kind::mlp            ? heads + bias
+                                                           : -1;
+    if (column < 0) continue;
+    out.values.ref(part.layer, column) = static_cast<float>(part.value);
+    nth(out.pending, part.layer * columns + column) = 0;
   }
+  if (std::ranges::count(out.pending, 1) == 0) out.pending.clear();
   for (int layer = 0; layer < dims.layers; ++layer) out.rows.push_back(std::to_string(layer));
   for (int head = 0; head < heads; ++head) out.columns.push_back(std::to_string(head));
   if (bias) out.columns.emplace_back(said("bias"));

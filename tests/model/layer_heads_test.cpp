@@ -13,6 +13,7 @@
 #include "core/analysis/logit_attribution.h"
 #include "core/analysis/saliency.h"
 #include "core/base/error.h"
+#include "core/base/nth.h"
 #include "core/edits/edit_notes.h"
 #include "core/io/trace_file.h"
 #include "core/metrics/corpus_statistics.h"
@@ -206,12 +207,15 @@ TEST_CASE("what is computed of every head is of as many as there are") {
   CHECK(statistics.has(1 * 8 + 4));
   CHECK_FALSE(statistics.has(1 * 8 + 5));
   CHECK(statistics.has(2 * 8));
-  // A cell that stands for no head has no number, and none is awaited.
+  // A cell that stands for no head has no number, and is as quiet as those that are awaited.
   std::vector<double> values;
   for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i));
   const Matrix matrix = head_matrix(d, values);
   CHECK(matrix.values.shape() == Shape{4, 8});
-  CHECK(matrix.pending.empty());
+  REQUIRE(matrix.pending.size() == 32);
+  for (int layer = 0; layer < 4; ++layer)
+    for (int head = 0; head < 8; ++head) CHECK((nth(matrix.pending, layer * 8 + head) == 0) == d.has_head(layer, head));
+  CHECK(matrix.pending_text == "no such head");
   CHECK(matrix.values.at(1, 4) == 12);
   CHECK(std::isnan(matrix.values.at(1, 5)));
   CHECK(matrix.values.at(2, 0) == 13);
@@ -220,7 +224,7 @@ TEST_CASE("what is computed of every head is of as many as there are") {
   REQUIRE(half.pending.size() == 32);
   CHECK(half.pending[8] == 0);   // 1.0
   CHECK(half.pending[9] == 1);   // 1.1
-  CHECK(half.pending[13] == 0);  // none
+  CHECK(half.pending[13] == 1);  // none
   CHECK(half.pending[16] == 1);  // 2.0
 }
 

@@ -210,11 +210,13 @@ Matrix head_matrix(const ModelDims& dims, std::span<const double> value) {
   std::size_t next = 0;
   for (int layer = 0; layer < dims.layers; ++layer)
     for (int head = 0; head < columns; ++head) {
-      const bool known = !dims.has_head(layer, head) || next < value.size();
-      if (known && !out.pending.empty()) nth(out.pending, layer * columns + head) = 0;
-      if (known && dims.has_head(layer, head)) out.values.ref(layer, head) = static_cast<float>(value[next++]);
+      if (!dims.has_head(layer, head) || next == value.size()) continue;
+      nth(out.pending, layer * columns + head) = 0;
+      out.values.ref(layer, head) = static_cast<float>(value[next++]);
     }
-  if (next == static_cast<std::size_t>(dims.all_heads())) out.pending.clear();
+  if (next < static_cast<std::size_t>(dims.all_heads())) return out;
+  if (next == out.pending.size()) out.pending.clear();
+  out.pending_text = to_say("no such head");
   return out;
 }
 

@@ -169,6 +169,7 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
         matrix.values.ref(step.id.layer, step.id.head) = static_cast<float>(removing ? i : result->heads - 1 - i);
         nth(matrix.pending, step.id.layer * dims.most_heads() + step.id.head) = 0;
       }
+      if (known == result->heads) matrix.pending_text = to_say("no such head");
       matrix.low = 0, matrix.high = std::max(result->heads - 1, 1);
       matrix.digits = 3;
       matrix.unit = said("heads that it outlasts");
