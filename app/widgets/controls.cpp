@@ -57,9 +57,19 @@ Color control_frame(const Ui& ui, ImVec2 min, ImVec2 max, bool hovered, bool act
   return ui.theme.text;
 }
 
+/// Below something else in the same column, and below more than a spacer.
+bool follows_content() {
+  const ImGuiWindow& window = *ImGui::GetCurrentWindow();
+  const ImGuiWindowTempData& dc = window.DC;
+  if (dc.CursorPos.y < dc.CursorStartPos.y + 1 || GImGui->LastItemData.Rect.GetWidth() < 1) return false;
+  const float next = dc.CursorPosPrevLine.y + dc.PrevLineSize.y + ImGui::GetStyle().ItemSpacing.y;
+  return !dc.IsSameLine && std::abs(next - dc.CursorPos.y) < 2;
+}
+
 }  // namespace
 
 void section(const Ui& ui, const std::string& title, const std::string& remark, float taken) {
+  if (follows_content()) ImGui::Dummy({0, 0});  // its spacing is the gap
   const Font font = small_caps(ui);
   const float height = ui.px(18);
   ImVec2 at = ImGui::GetCursorScreenPos();

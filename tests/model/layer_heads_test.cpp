@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -226,6 +227,13 @@ TEST_CASE("what is computed of every head is of as many as there are") {
   CHECK(half.pending[9] == 1);   // 1.1
   CHECK(half.pending[13] == 1);  // none
   CHECK(half.pending[16] == 1);  // 2.0
+  // So is a head without a number whose layer does not attend; of one that attends it stays a missing number.
+  values[0] = values[8] = std::numeric_limits<double>::quiet_NaN();  // 0.0 has a state, 1.0 attends
+  const Matrix attending = head_matrix(d, values);
+  CHECK(attending.pending[0] == 1);
+  CHECK(attending.pending[1] == 0);
+  CHECK(attending.pending[8] == 0);
+  CHECK(attending.pending_text == "no attention here");
 }
 
 TEST_CASE("a patch of the stream between the two layers of a block says what it does not reach") {

@@ -208,15 +208,19 @@ Matrix head_matrix(const ModelDims& dims, std::span<const double> value) {
   const int columns = dims.most_heads();
   Matrix out = head_matrix(dims.layers, columns, {});
   std::size_t next = 0;
+  bool any_without = false;
   for (int layer = 0; layer < dims.layers; ++layer)
     for (int head = 0; head < columns; ++head) {
       if (!dims.has_head(layer, head) || next == value.size()) continue;
-      nth(out.pending, layer * columns + head) = 0;
-      out.values.ref(layer, head) = static_cast<float>(value[next++]);
+      const double number = value[next++];
+      const bool without = std::isnan(number) && !dims.attends(layer);
+      any_without |= without;
+      nth(out.pending, layer * columns + head) = without;
+      out.values.ref(layer, head) = static_cast<float>(number);
     }
   if (next < static_cast<std::size_t>(dims.all_heads())) return out;
-  if (next == out.pending.size()) out.pending.clear();
-  out.pending_text = to_say("no such head");
+  if (std::ranges::count(out.pending, 1) == 0) out.pending.clear();
+  out.pending_text = any_without ? to_say("no attention here") : to_say("no such head");
   return out;
 }
 

@@ -42,7 +42,8 @@ Scene matrix_scene(const Matrix& matrix, const Style& style);
 
 /// Layers × heads with the numbers that are there: `value[layer * heads + head]`, fewer = the rest is pending.
 Matrix head_matrix(int layers, int heads, std::span<const double> value);
-/// The same of a model: `value` in the order of every_head(). What stands for no head stays flat and neutral.
+/// The same of a model: `value` in the order of every_head(). What stands for no head stays flat and neutral, and so do
+/// heads that have no number because their layer does not attend.
 Matrix head_matrix(const ModelDims& dims, std::span<const double> value);
 
 }  // namespace headscope

@@ -124,7 +124,6 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       section(c.ui, said("TARGET"), said("read beside both sources"));
       prompt(c, target_edit_, "##patching target", target_, 3, to_say("nothing written yet"));
     }
-    ImGui::Dummy({0, c.ui.px(4)});
 
     section(c.ui, said("PATCH"),
             two ? say("{}, one cell at a time", said_view(stack_word(stack(c)))) : said("one cell at a time"));
@@ -147,7 +146,6 @@ class PatchingPage final : public SweepPage<PatchingSweep, PatchingRequest> {
       fact(c.ui, said("Corrupted prompt"), fmt::format("{:.3f}", result()->corrupted_difference), nullptr,
            {said("logit[first] − logit[second]"), said("logits of the last position, F32")});
       if (is_by_head(result()->request.site)) {
-        ImGui::Dummy({0, c.ui.px(6)});
         selected_head(c);
       }
     }

@@ -142,7 +142,6 @@ class AlternativesPage final : public ReadingPage {
     });
     const auto answer = room_.answer();
     if (!answer) return;
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("ROOM IN EVERY HEAD"), said("share of this row's weight that can lie elsewhere · click a head"));
     const double width = std::floor(c.room()), height = std::max(150.0, room_below(c) - 6);
     atlas_.want(c.jobs, c.ui, answer, fmt::format("{} {}", width, height), [answer, width, height](const Style& style) {

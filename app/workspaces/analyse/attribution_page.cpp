@@ -154,7 +154,6 @@ class AttributionPage final : public ReadingPage {
   }
 
   void sources(const PageContext& c, const std::shared_ptr<const Reading>& answer) {
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("WHERE HEADS READ IT FROM"),
             said("the selected head, then those that wrote most · click asks about that position"));
     if (!answer->result.by_source.defined())

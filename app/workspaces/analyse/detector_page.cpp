@@ -80,7 +80,6 @@ class DetectorPage final : public Page {
       if (painting_ && found() && found_.last_key()->trace.get() == c.trace()) painted_ = found()->pattern;
     }
     painting_ ? paint_controls(c) : rule_controls(c);
-    ImGui::Dummy({0, c.ui.px(6)});
     if (found()) {
       section(c.ui, said("FOUND"));
       const Index rows = found()->heads.empty() ? 0 : found()->heads.front().rows;
@@ -90,7 +89,6 @@ class DetectorPage final : public Page {
            {said("query rows with at least one matching key that they may see")});
       note(c.ui, said("Score: mean over those rows of the attention on matching keys. Chance: the same for a head that "
                       "spreads its attention evenly over the keys it may see."));
-      ImGui::Dummy({0, c.ui.px(6)});
     }
     selected_head(c);
   }

@@ -105,7 +105,6 @@ class FeedForwardPage final : public ReadingPage {
     histogram(c, pre_, "before activation", answer, half, height, true);
     ImGui::SameLine(0, c.ui.px(16));
     histogram(c, post_, "after activation", answer, half, height, false);
-    ImGui::Dummy({0, c.ui.px(4)});
     section(c.ui, said("ACTIVE BY POSITION"), said("share of neurons whose pre-activation is above 0 · click pins"));
     active(c, answer, width, std::clamp(room_below(c) * 0.4, 120.0, 220.0));
     section(c.ui, said("NEURONS THAT WRITE MOST"),

@@ -141,7 +141,6 @@ class FewBitsPage final : public ReadingPage {
     ImGui::SetCursorPos({at.x + c.ui.px(static_cast<float>(half + 24)), at.y});
     chart_slot(c, layers_slot_, "layers", answer, "", half, height,
                [answer](const Style& style) { return over_layers(answer->result, style); });
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   /// Of a text without a loss the charts tell how far the answer moves.

@@ -46,12 +46,10 @@ class FindingsPage final : public SweepPage<FindingsSweep, FindingsRequest> {
 
   void right(const PageContext& c) override {
     run(c);
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("HOW IT IS TESTED"));
     note(c.ui, said("The model is run again with one head at a time taken out (it gets the mean of what it read so "
                     "far), with one token at a time hidden from all heads, and with the first token hidden. What a "
                     "sentence says is the largest effect that was found so."));
-    ImGui::Dummy({0, c.ui.px(6)});
     selected_head(c);
   }
 

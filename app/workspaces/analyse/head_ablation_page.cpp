@@ -57,7 +57,6 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
     atlas(c);
-    ImGui::Dummy({0, c.ui.px(4)});
     list(c);
   }
 
@@ -81,7 +80,6 @@ class HeadAblationPage final : public SweepPage<HeadAblationSweep, HeadAblationR
       const auto on = std::ranges::count_if(result()->request.run.edits, &Intervention::enabled);
       if (on > 0)
         note(c.ui, on == 1 ? said("With 1 edit of Explore in force.") : say("With {} edits of Explore in force.", on));
-      ImGui::Dummy({0, c.ui.px(6)});
     }
     selected_head(c);
   }

@@ -50,7 +50,6 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
     section(c.ui, said("KEEP AT LEAST"), said("of the logit difference"));
     double percent = 100 * threshold_;
     if (slider(c.ui, to_say("Faithfulness"), percent, {0, 100, 90, false, " %", 0})) threshold_ = percent / 100;
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("SEARCH"), said("greedy: not proven to be the fewest"));
     static constexpr const char* methods[] = {to_say("take heads out"), to_say("put heads back")};
     int method = method_ == Method::remove ? 0 : 1;
@@ -81,7 +80,6 @@ class HeadCircuitPage final : public SweepPage<HeadCircuitSearch, HeadCircuitReq
                  "difference")});
       if (button(c.ui, to_say("Take the others out in Explore"))) apply(c, fewest);
     }
-    ImGui::Dummy({0, c.ui.px(6)});
     selected_head(c);
   }
 

@@ -79,7 +79,6 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
       fact(c.ui, said("Per token"), size(needed_in_all(config), 1));
     }
     if (c.results().model.model && !alike_in_keys(c.results().model.model->config())) return;
-    ImGui::Dummy({0, c.ui.px(6)});
     run(c);
     if (result()) {
       section(c.ui, said("AS IT IS"));
@@ -136,7 +135,6 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
                          : std::string()) +
                    said("No one number of key heads, and no one latent, is that of all. The edits “share keys” and "
                         "“latent keys” work on one layer at a time."));
-    ImGui::Dummy({0, c.ui.px(6)});
     drawing(c);
     published(c);
   }
@@ -157,7 +155,6 @@ class KeySharingPage final : public SweepPage<KeySharingSweep, RunRequest> {
     SceneViewOptions how;
     how.fit_height = false;
     ways_.draw(c.ui, "sharing ways", how, width, scene ? scene->height : 300);
-    ImGui::Dummy({0, c.ui.px(6)});
   }
 
   void charts(const PageContext& c) {

@@ -95,7 +95,6 @@ class LinearLayersPage final : public SweepPage<LinearLayersSearch, LinearLayers
     double draws = draws_;
     if (slider(c.ui, to_say("Random orders"), draws, {0, 10, 3, false, "", 0}))
       draws_ = static_cast<int>(std::lround(draws));
-    ImGui::Dummy({0, c.ui.px(6)});
     run(c);
     if (!result()) return;
     const char* const what =

@@ -143,7 +143,6 @@ class NormsPage final : public ReadingPage {
       return number_strips_scene(strips, style);
     });
     if (strips_.scene()) draw_strips(c, answer, row, width);
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("MEAN AND DEVIATION BY POSITION"), fixed_by(answer->result.method));
     chart_slot(c, chart_, "moments", answer, "", width, std::clamp(room_below(c) - 8, 120.0, 420.0),
                [answer](const Style& style) { return moments(answer->result, style); });

@@ -119,7 +119,6 @@ class ResidualPage final : public ReadingPage {
                  : said("after the embedding, every attention and every MLP"));
     chart_slot(c, depth_, "stream", answer, std::to_string(row), width, std::clamp(room * 0.5, 150.0, 380.0),
                [answer, row](const Style& style) { return stream_chart(answer->result, row, style); });
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("WHAT EACH PART ADDS"),
             said("how much, and in which direction: +1 = along the stream, 0 = across it"));
     const double height = std::clamp(room_below(c) - 8, 130.0, 300.0);
@@ -175,7 +174,6 @@ class ResidualPage final : public ReadingPage {
                     return flow_diagram_scene(diagram, style);
                   });
     if (diagram_.scene()) diagram_.draw(c.ui, "blocks", {}, width, diagram_.scene()->height);
-    ImGui::Dummy({0, c.ui.px(6)});
     section(c.ui, said("LENGTH BY DEPTH"), said("the same weights, both ways"));
     chart_slot(c, placed_, "placement", answer, "", width, std::clamp(room_below(c) - 8, 120.0, 260.0),
                [answer](const Style& style) { return placement_chart(answer->result, style); });

@@ -123,7 +123,6 @@ class SelfAdaptationPage final : public Page {
     if (slider(c.ui, to_say("Steps"), steps, {1, most_expert_steps, 60, true, "", 0}))
       steps_ = static_cast<int>(std::lround(steps));
     if (sweep_controls(c, learning_, to_say("steps"), stale(c), std::nan(""))) start(c);
-    ImGui::Dummy({0, c.ui.px(4)});
   }
   SelfAdaptationAsked asked(const PageContext& c) const {
     SelfAdaptationAsked out;
@@ -182,7 +181,6 @@ class SelfAdaptationPage final : public Page {
       c.editor.set_edits(std::move(edits));
     }
     ImGui::EndDisabled();
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void mixture(const PageContext& c) const {
@@ -218,7 +216,6 @@ class SelfAdaptationPage final : public Page {
            {said("without an expert → with what was chosen (with the task's own expert)"),
             say("{} texts that no expert learnt", found_->tasks[t].test.size())});
     }
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void tasks(const PageContext& c) const {
@@ -227,7 +224,6 @@ class SelfAdaptationPage final : public Page {
       note(c.ui, fmt::format("{}: {}", said(each.name), said(each.about)));
       if (ImGui::IsItemHovered()) tooltip(c.ui, {each.test.front()});
     }
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void look_for(const PageContext& c) const {

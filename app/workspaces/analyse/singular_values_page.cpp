@@ -178,7 +178,6 @@ class SingularValuesPage final : public Page {
     for (const std::string& name : names) labels.push_back(name.c_str());
     int chosen = static_cast<int>(std::ranges::find(there, matrix_) - there.begin());
     if (segmented(c.ui, "matrix", labels, chosen, ImGui::GetContentRegionAvail().x)) matrix_ = nth(there, chosen);
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void groups(const PageContext& c) {
@@ -223,7 +222,6 @@ class SingularValuesPage final : public Page {
       put(c, std::vector<double>(count(), 1.0));
     }
     ImGui::EndDisabled();
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void one(const PageContext& c) {
@@ -235,7 +233,6 @@ class SingularValuesPage final : public Page {
     std::vector<double> z = z_of(c);
     double& value = nth(z, chosen_);
     if (slider(c.ui, to_say("z of it"), value, {0, largest_z, 1, false, "", 2})) put(c, z);
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   /// The expert of the text on screen: z of this matrix in every layer, by gradient.
@@ -246,7 +243,6 @@ class SingularValuesPage final : public Page {
       SingularLearner::check(c.results().model.model->config(), {matrix_});
     } catch (const Error& refusal) {
       note(c.ui, refusal.what());
-      ImGui::Dummy({0, c.ui.px(4)});
       return;
     }
     double steps = steps_;
@@ -282,7 +278,6 @@ class SingularValuesPage final : public Page {
     if (ImGui::IsItemHovered())
       tooltip(c.ui, {said("An expert of Transformer²: a z for each of its matrices"),
                      said("compare it with another text in Explore")});
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void numbers(const PageContext& c) const {
@@ -311,7 +306,6 @@ class SingularValuesPage final : public Page {
     fact(c.ui, said("Numbers in z"), say("{} for {}", count(), known().in * known().out), nullptr,
          {said("what singular value fine-tuning trains, and what the matrix holds"),
           said("min(in, out) of in · out; U and V stay as they are")});
-    ImGui::Dummy({0, c.ui.px(4)});
   }
 
   void look_for(const PageContext& c) const {

@@ -58,9 +58,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
     static constexpr const char* counts[] = {"5", "9", "17", "33"};
     segmented(c.ui, "temperature count", counts, count_, ImGui::GetContentRegionAvail().x);
     note(c.ui, said("Scores are divided by τ before the softmax: below 1 sharper, above 1 flatter."));
-    ImGui::Dummy({0, c.ui.px(6)});
     run(c);
-    ImGui::Dummy({0, c.ui.px(6)});
     if (result()) {
       section(c.ui, said("AS IT IS"), said("every head at τ = 1"));
       fact(c.ui, said("Loss on this text"), nats(result()->loss_before), nullptr,
@@ -73,7 +71,6 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
         fact(c.ui, say("Lowest with head {}.{}", head.layer, head.head), say("{:.3f} at τ {:.2f}", least->loss, tau),
              nullptr, {said("the least loss among the temperatures tried for this head alone")});
       }
-      ImGui::Dummy({0, c.ui.px(6)});
     }
     selected_head(c);
   }

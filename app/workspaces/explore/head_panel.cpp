@@ -353,7 +353,7 @@ void HeadPanel::footer(const PageContext& c) {
 }
 
 /// The cell under the pointer, or the pinned one: in words, below them where the number comes from. Lines of its own,
-/// so that neither is cut; free while nothing is pointed at, so that nothing moves.
+/// so that neither is cut; they stay while nothing is pointed at, so that nothing moves.
 void HeadPanel::read_out(const PageContext& c) {
   const Hover& hover = c.state().hover;
   const Document& document = c.state().document;
@@ -378,6 +378,9 @@ void HeadPanel::read_out(const PageContext& c) {
       line(words[1], c.ui.strong(), c.ui.theme.text, 17);
     else
       line(elided(says->provenance, c.ui.small(), room, c.ui.fonts), c.ui.small(), c.ui.theme.muted, 18);
+  } else {
+    const std::string hint(said("Point at a weight: its number and where it comes from stand here."));
+    line(elided(hint, c.ui.small(), room, c.ui.fonts), c.ui.small(), c.ui.theme.faint, 0);
   }
   ImGui::SetCursorPosY(top + c.ui.px(read_out_height));
   ImGui::Dummy({0, 0});
