@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
       ->type_name("TEXT");
   cli.add_option("--image", options.image, "picture to begin with (PNG or JPEG), for a model that reads one")
       ->type_name("FILE");
-  cli.add_option("--sound", options.sound, "sound to begin with (WAV, or builtin:tones), for a model that hears")
+  cli.add_option("--sound", options.sound, "sound to begin with (a file, or builtin:tones), for a model that hears")
       ->type_name("FILE");
   cli.add_option("--session", options.session, "session file to open")->type_name("FILE");
   cli.add_option("--screenshot", options.screenshot, "draw one frame into a PNG and end")->type_name("FILE");

@@ -72,7 +72,7 @@ void Input::add_source_to(Command& command) {
   command
       .add_option(
           "--sound", sound,
-          "What a model of speech (Whisper) reads in their place: a WAV file, or builtin:tones; the text is then "
+          "What a model of speech (Whisper) reads in their place: a file of sound, or builtin:tones; the text is then "
           "what it has written so far")
       .excludes(words)
       .excludes(ids_of_source)

@@ -226,7 +226,7 @@ void SettingsPage::draw(Ui& ui, AppContext& app) {
     ImGui::OpenPopup("settings");
     open_ = true;
   }
-  if (!begin_floating(ui, "settings", 640 * ui.theme.text_scale, 80)) {
+  if (!begin_floating(ui, "settings", 640 * ui.theme.text_scale, 60)) {
     if (std::exchange(open_, false)) app.ui.settings_changed = true;
     return;
   }

@@ -17,13 +17,13 @@
 #include "core/base/excerpt.h"
 #include "core/base/file.h"
 #include "core/base/nth.h"
+#include "core/io/sound_decoders.h"
 
 namespace headscope {
 
 namespace {
 using std::numbers::pi;
 constexpr std::size_t most_sound_bytes = std::size_t{1} << 30;
-const char* const how_to_convert = "ffmpeg -i FILE -ac 1 -ar 16000 sound.wav makes one of nearly anything";
 
 /// Little-endian, of `count` bytes.
 std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t count) {
@@ -36,6 +36,7 @@ struct WavFormat {
   std::uint64_t tag = 0, channels = 0, rate = 0, bits = 0;
   std::size_t bytes = 0;  ///< of a number
   bool floats() const { return tag == 3; }
+  bool plain() const { return tag == 1 || floats(); }
 };
 
 const char* name_of_tag(std::uint64_t tag) {
@@ -48,7 +49,7 @@ const char* name_of_tag(std::uint64_t tag) {
 
 WavFormat read_format(std::string_view chunk, const std::string& where) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
-    return Error(where + ": chunk \"fmt \"", expected, found, how_to_convert);
+    return Error(where + ": chunk \"fmt \"", expected, found, how_to_convert_sounds);
   };
   if (chunk.size() < 16) throw refuse("16 bytes or more", fmt::format("{}", chunk.size()));
   WavFormat f{number_at(chunk, 0, 2), number_at(chunk, 2, 2), number_at(chunk, 4, 4), number_at(chunk, 14, 2)};
@@ -56,11 +57,8 @@ WavFormat read_format(std::string_view chunk, const std::string& where) {
     if (chunk.size() < 40) throw refuse("40 bytes, of the extensible format", fmt::format("{}", chunk.size()));
     f.tag = number_at(chunk, 24, 2);
   }
-  if (f.tag != 1 && f.tag != 3)
-    throw refuse("whole numbers (1) or floats (3)", fmt::format("format {}: {}", f.tag, name_of_tag(f.tag)));
-  if (f.channels < 1 || f.channels > 256) throw refuse("1 to 256 channels", fmt::format("{}", f.channels));
-  if (f.rate < 1000 || f.rate > 1'000'000)
-    throw refuse("1000 to 1,000,000 samples a second", fmt::format("{}", f.rate));
+  if (!f.plain()) return f;
+  check_sound_numbers(f.channels, f.rate, where + ": chunk \"fmt \"");
   const std::uint64_t block = number_at(chunk, 12, 2);
   f.bytes = block / f.channels;
   const bool fits = f.floats() ? f.bytes == 4 || f.bytes == 8 : f.bytes >= 1 && f.bytes <= 4;
@@ -81,18 +79,17 @@ double sample_at(std::string_view data, std::size_t at, const WavFormat& f) {
   return static_cast<double>(whole) / 2147483648.0;
 }
 
-Sound read_data(std::string_view data, const WavFormat& f, const std::string& where) {
-  const std::size_t block = f.bytes * f.channels;
-  if (data.size() < block) throw Error(where + ": chunk \"data\"", "at least one sample", "none");
-  Sound out{static_cast<int>(f.rate), std::vector<float>(data.size() / block)};
-  for (std::size_t i = 0; i < out.samples.size(); ++i) {
+Sound read_data(std::string_view data, const WavFormat& f, const std::string& where, double most_seconds) {
+  const std::size_t block = f.bytes * f.channels, there = data.size() / block;
+  if (there == 0) throw Error(where, "at least one sample", "none");
+  const std::uint64_t wanted = samples_to_read(there, f.rate, most_seconds);
+  Sound out{static_cast<int>(f.rate), {}, there - wanted};
+  out.samples.reserve(wanted);
+  for (std::size_t i = 0; i < wanted; ++i) {
     double sum = 0;
     for (std::size_t channel = 0; channel < f.channels; ++channel)
       sum += sample_at(data, i * block + channel * f.bytes, f);
-    if (!std::isfinite(sum) || std::abs(sum) > 1e6 * static_cast<double>(f.channels))
-      throw Error(where + ": chunk \"data\"", "finite numbers, ±1 at full scale",
-                  fmt::format("{} in sample {}", sum, i));
-    out.samples[i] = static_cast<float>(sum / static_cast<double>(f.channels));
+    add_moment(out, sum, f.channels, where);
   }
   return out;
 }
@@ -102,7 +99,7 @@ Sound read_data(std::string_view data, const WavFormat& f, const std::string& wh
 Sound tones() {
   constexpr double pitches[] = {440, 550, 660};
   constexpr int rate = 16'000, length = 8'000, pause = 2'400;
-  Sound out{rate, {}};
+  Sound out{rate, {}, 0};
   for (int part = 0; part < 5; ++part) {
     for (int i = 0; i < length; ++i) {
       const double t = static_cast<double>(i) / rate, share = static_cast<double>(i) / length;
@@ -122,12 +119,32 @@ Sound tones() {
 }
 }  // namespace
 
-Sound decode_sound(const std::string& bytes, const std::string& where) {
+void check_sound_numbers(std::uint64_t channels, std::uint64_t rate, const std::string& where) {
+  const auto refuse = [&](const char* expected, std::uint64_t found) {
+    return Error(where, expected, fmt::format("{}", found), how_to_convert_sounds);
+  };
+  if (channels < 1 || channels > 256) throw refuse("1 to 256 channels", channels);
+  if (rate < 1000 || rate > 1'000'000) throw refuse("1000 to 1,000,000 samples a second", rate);
+}
+
+std::uint64_t samples_to_read(std::uint64_t there, std::uint64_t rate, double most_seconds) {
+  const double most = std::ceil(most_seconds * static_cast<double>(rate));
+  return most < static_cast<double>(there) ? static_cast<std::uint64_t>(most) : there;
+}
+
+void add_moment(Sound& sound, double sum, std::uint64_t channels, const std::string& where) {
+  const auto count = static_cast<double>(channels);
+  if (!std::isfinite(sum) || std::abs(sum) > 1e6 * count)
+    throw Error(where, "finite numbers, ±1 at full scale", fmt::format("{} in sample {}", sum, sound.samples.size()));
+  sound.samples.push_back(static_cast<float>(sum / count));
+}
+
+Sound decode_sound(const std::string& bytes, const std::string& where, double most_seconds) {
   const std::string_view all = bytes;
   if (all.size() < 12 || all.substr(0, 4) != "RIFF" || all.substr(8, 4) != "WAVE")
-    throw Error(where, "a sound: WAV, which begins with RIFF and WAVE",
-                all.empty() ? "an empty file" : "\"" + excerpt(std::string(all.substr(0, 12)), 40) + "\"",
-                how_to_convert);
+    return decode_by_library(all, where,
+                             all.empty() ? "an empty file" : "\"" + excerpt(std::string(all.substr(0, 12)), 40) + "\"",
+                             most_seconds);
   std::optional<WavFormat> format;
   for (std::size_t at = 12; at + 8 <= all.size();) {
     const std::string_view id = all.substr(at, 4);
@@ -141,23 +158,28 @@ Sound decode_sound(const std::string& bytes, const std::string& where) {
     if (id == "fmt ") format = read_format(all.substr(begin, size), where);
     if (data) {
       if (!format) throw Error(where, "a chunk \"fmt \" before the chunk \"data\"", "none");
-      return read_data(all.substr(begin, size), *format, where);
+      if (!format->plain())
+        return decode_by_library(all, where, fmt::format("WAV of format {}: {}", format->tag, name_of_tag(format->tag)),
+                                 most_seconds);
+      return read_data(all.substr(begin, size), *format, where + ": chunk \"data\"", most_seconds);
     }
     at = begin + size + size % 2;  // chunks begin at even places
   }
   throw Error(where, "a chunk \"data\"", format ? "a file that ends before it" : "neither it nor a chunk \"fmt \"");
 }
 
-Sound read_sound(const std::filesystem::path& path) {
+Sound read_sound(const std::filesystem::path& path, double most_seconds) {
   if (path == built_in_sound) return tones();
-  return decode_sound(read_file(path, most_sound_bytes), path.string());
+  return decode_sound(read_file(path, most_sound_bytes), path.string(), most_seconds);
 }
 
 bool may_be_sound(const std::filesystem::path& path) {
   if (path == built_in_sound) return true;
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending == ".wav" || ending == ".wave";
+  constexpr std::string_view known[] = {".wav",  ".wave", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff",
+                                        ".aifc", ".au",   ".snd",  ".caf", ".w64", ".rf64", ".m4a", ".aac", ".wma"};
+  return std::ranges::find(known, ending) != std::end(known);
 }
 
 namespace {

@@ -1,7 +1,9 @@
 #pragma once
 // Sounds from files, as one row of numbers, and at another rate.
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,20 +13,23 @@ namespace headscope {
 struct Sound {
   int rate = 0;                ///< samples a second
   std::vector<float> samples;  ///< the mean of all channels, ±1 at full scale
-  double seconds() const { return static_cast<double>(samples.size()) / rate; }
+  std::uint64_t beyond = 0;    ///< so many more are behind these, which nobody asked for
+  double seconds() const { return static_cast<double>(samples.size() + beyond) / rate; }  ///< of all of it
   bool operator==(const Sound&) const = default;
 };
 
 /// Not a file: three tones, a chord and a glide between pauses, made by a formula, for when any sound will do.
 inline constexpr const char* built_in_sound = "builtin:tones";
 
-/// WAV: whole numbers of 8 to 32 bits or floats of 32 or 64, of any rate and number of channels. A data chunk that
-/// says no length (written to a pipe) reaches to the end of the file. Throws Error naming file, chunk and numbers on
-/// anything else, on a file that ends too early, and on more than 1 GiB.
-Sound read_sound(const std::filesystem::path& path);
+/// Reads the first `most_seconds` of a file, of any rate and number of channels. WAV: whole numbers of 8 to 32 bits or
+/// floats of 32 or 64; a data chunk that says no length (written to a pipe) reaches to the end of the file. All else as
+/// libsndfile reads it: FLAC, Ogg (Vorbis, Opus), MP3, AIFF, AU, CAF, WAV of other codings. Throws Error naming file,
+/// chunk and numbers on anything else, on a file that ends too early, and on more than 1 GiB.
+Sound read_sound(const std::filesystem::path& path, double most_seconds = std::numeric_limits<double>::infinity());
 /// The same of a file's bytes; `where` names them in Errors.
-Sound decode_sound(const std::string& bytes, const std::string& where);
-/// Whether a path ends as files do that read_sound() reads.
+Sound decode_sound(const std::string& bytes, const std::string& where,
+                   double most_seconds = std::numeric_limits<double>::infinity());
+/// Whether a path ends as files of sounds do, those that read_sound() refuses with a way out among them (M4A, WMA).
 bool may_be_sound(const std::filesystem::path& path);
 
 /// The first `most` samples of `sound` at another rate, by a sinc under a Kaiser window (Smith, Digital Audio

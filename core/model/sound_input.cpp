@@ -133,6 +133,10 @@ SoundFrames heard(const Sound& sound, const SoundConfig& s) {
   return {log_mel(samples, s), s.frame_seconds(), s.rows, sound.seconds()};
 }
 
+double seconds_to_hear(const SoundConfig& s) {
+  return static_cast<double>(s.samples) / s.rate + 1;
+}
+
 void check_sound(const ModelConfig& c, std::size_t rows, const Tensor& frames) {
   const SoundConfig& s = *c.sound;
   if (rows != static_cast<std::size_t>(s.rows))

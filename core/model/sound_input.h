@@ -30,6 +30,8 @@ Tensor mel_filters(const SoundConfig& sound);
 
 /// A sound as a model reads it.
 SoundFrames heard(const Sound& sound, const SoundConfig& config);
+/// So much of a file is enough for that: what the model reads, and what the change of rate looks at behind it.
+double seconds_to_hear(const SoundConfig& config);
 
 /// Throws Error unless `rows` are those of one sound of this model, and `frames` its spectrogram.
 void check_sound(const ModelConfig& config, std::size_t rows, const Tensor& frames);

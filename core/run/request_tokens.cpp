@@ -169,7 +169,7 @@ std::vector<Token> tokens_of_picture(const ModelConfig& config, const RunRequest
 std::vector<Token> tokens_of_sound(const ModelConfig& config, const RunRequest& request) {
   const SoundConfig& s = *config.sound;
   if (request.sound.empty())
-    throw Error(config.name, "a sound (WAV), which its encoder reads", request.text.empty() ? "none" : "a text",
+    throw Error(config.name, "a sound, which its encoder reads", request.text.empty() ? "none" : "a text",
                 "command line: --sound FILE");
   std::vector<Token> tokens;
   for (std::int32_t row = 0; row < s.rows; ++row)

@@ -162,7 +162,7 @@ void read_sound_into(Trace& trace, const ModelConfig& config, const std::filesys
   if (last && last->heard(file) && last->trace()->sound->written == written) {
     trace.sound = last->trace()->sound;
   } else {
-    SoundFrames frames = heard(read_sound(file), *config.sound);
+    SoundFrames frames = heard(read_sound(file, seconds_to_hear(*config.sound)), *config.sound);
     frames.written = written;
     trace.sound = std::make_shared<const SoundFrames>(std::move(frames));
   }

@@ -89,10 +89,14 @@ TEST_CASE("channels are averaged, other chunks passed over, the extensible forma
 TEST_CASE("what is no such WAV is refused by chunk and numbers") {
   const std::string good = wav(format(1, 1, 8000, 16), std::string(20, '\0'));
   CHECK(says(refused_with(""), "an empty file"));
-  CHECK(says(refused_with("ID3 and what follows in an MP3"), "ffmpeg"));
+  CHECK(says(refused_with("ID3 and what does not follow in an MP3"), "ffmpeg"));
+  CHECK(says(refused_with(std::string("\0\0\0\x18"
+                                      "ftypM4A and what follows",
+                                      26)),
+             "WAV, FLAC, Ogg"));
   CHECK(says(refused_with(good.substr(0, good.size() - 6)), "20 bytes"));
   CHECK(says(refused_with(good.substr(0, good.size() - 6)), "14, then the file ends"));
-  CHECK(says(refused_with(wav(format(7, 1, 8000, 8), "ab")), "mu-law"));
+  CHECK(says(refused_with(wav(format(0xFF, 1, 8000, 8), "ab")), "WAV of format 255: AAC"));
   CHECK(says(refused_with(wav(format(1, 0, 8000, 16), "ab")), "1 to 256 channels"));
   CHECK(says(refused_with(wav(format(1, 1, 10, 16), "ab")), "samples a second"));
   CHECK(says(refused_with(wav(format(1, 1, 8000, 40), std::string(5, 'a'))), "40 bits"));
@@ -144,6 +148,79 @@ TEST_CASE("at another rate a tone is the same tone, and what that rate cannot ho
   CHECK(resampled(same, 16000, 20).size() == 20);
 }
 
+namespace {
+/// What is left of a sound when the tone of 1,000 Hz that fits best is taken out of its middle half, and how high that
+/// is.
+struct Tone {
+  double height = 0, rest = 0;
+};
+Tone tone_in(const Sound& sound) {
+  const std::size_t step = static_cast<std::size_t>(sound.rate) / 1000, periods = sound.samples.size() / step / 2,
+                    begin = sound.samples.size() / 4, end = begin + periods * step;
+  double sine = 0, cosine = 0;
+  const auto turn = [&](std::size_t i) { return 2 * pi * 1000 * static_cast<double>(i) / sound.rate; };
+  for (std::size_t i = begin; i < end; ++i) {
+    sine += static_cast<double>(sound.samples[i]) * std::sin(turn(i)) * 2 / static_cast<double>(end - begin);
+    cosine += static_cast<double>(sound.samples[i]) * std::cos(turn(i)) * 2 / static_cast<double>(end - begin);
+  }
+  Tone out{std::hypot(sine, cosine), 0};
+  for (std::size_t i = begin; i < end; ++i)
+    out.rest = std::max(out.rest, std::abs(static_cast<double>(sound.samples[i]) - sine * std::sin(turn(i)) -
+                                           cosine * std::cos(turn(i))));
+  return out;
+}
+Sound of_file(const std::string& name, double most_seconds = 1e9) {
+  return read_sound(reference("sounds/" + name), most_seconds);
+}
+}  // namespace
+
+TEST_CASE("FLAC, Ogg, MP3, AIFF, AU, CAF and other codings of WAV hold the tone that was put into them") {
+  const struct {
+    std::string name;
+    std::size_t samples;
+    double rest;  // what a coding may lose
+  } files[] = {{"tone.flac", 2400, 5e-5}, {"tone.aiff", 2400, 5e-5},  {"tone.au", 2400, 5e-5},
+               {"tone.caf", 2400, 5e-5},  {"mu-law.wav", 2400, 0.02}, {"tone.ogg", 2400, 0.04},
+               {"tone.opus", 2400, 0.04}, {"tone.mp3", 2400, 0.04},   {"adpcm.wav", 4082, 0.01}};
+  for (const auto& file : files) {
+    CAPTURE(file.name);
+    const Sound whole = of_file(file.name), sound = of_file(file.name, 0.1);  // whole blocks of ADPCM end in silence
+    CHECK(sound.rate == 24000);
+    CHECK(whole.samples.size() == file.samples);
+    CHECK(whole.beyond == 0);
+    const Tone tone = tone_in(sound);
+    CHECK(tone.height == doctest::Approx(0.375).epsilon(0.01));  // the mean of 0.5 and 0.25
+    CHECK(tone.rest < file.rest);
+  }
+}
+
+TEST_CASE("of a long sound no more is read than was asked for, and the rest is counted") {
+  const std::string plain = wav(format(1, 1, 8000, 16), std::string(2 * 8000, '\1'));
+  const Sound first = decode_sound(plain, "a.wav", 0.25);
+  CHECK(first.samples.size() == 2000);
+  CHECK(first.beyond == 6000);
+  CHECK(first.seconds() == 1);
+  for (const std::string name : {"tone.flac", "tone.ogg", "tone.mp3"}) {
+    CAPTURE(name);
+    const Sound whole = of_file(name), part = of_file(name, 0.05);
+    CHECK(part.samples == std::vector<float>(whole.samples.begin(), whole.samples.begin() + 1200));
+    CHECK(part.beyond == 1200);
+    CHECK(part.seconds() == whole.seconds());
+  }
+}
+
+TEST_CASE("a FLAC that ends too early is refused by its numbers, broken ones of every kind with one error or none") {
+  const std::string flac = read_file(reference("sounds/tone.flac"), 1 << 20);
+  CHECK(says(refused_with(flac.substr(0, flac.size() / 2)), "expected 2400 samples, found 0, then the file ends"));
+  for (const std::string name : {"tone.flac", "tone.ogg", "tone.opus", "tone.mp3", "tone.aiff", "tone.au", "tone.caf",
+                                 "mu-law.wav", "adpcm.wav"}) {
+    CAPTURE(name);
+    const std::string whole = read_file(reference("sounds/" + name), 1 << 20);
+    const auto decode = [](const std::string& bytes) { (void)decode_sound(bytes, "mutant"); };
+    (void)refused("sound", whole, 300, decode, mutated_numbers);
+  }
+}
+
 TEST_CASE("the built-in sound is three tones, a chord and a glide, with pauses") {
   const Sound sound = read_sound(built_in_sound);
   CHECK(sound.rate == 16000);
@@ -157,6 +234,7 @@ TEST_CASE("the built-in sound is three tones, a chord and a glide, with pauses")
   }
   CHECK(may_be_sound(built_in_sound));
   CHECK(may_be_sound("a/b.WAV"));
+  CHECK(may_be_sound("a/b.Mp3"));
   CHECK_FALSE(may_be_sound("a/b.png"));
 }
 

@@ -71,7 +71,7 @@ void SoundPanel::draw(const PageContext& c) {
     if (button(c.ui, to_say("Tones"), c.ui.px(27))) c.app.explorer.run.hear(built_in_sound);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
       tooltip(c.ui, {said("Three tones, a chord and a glide, made by a formula")});
-    return note(c.ui, said("This model writes down what it hears: drop a WAV here."));
+    return note(c.ui, said("This model writes down what it hears: drop a sound here."));
   }
   const auto whole = c.results().run ? c.results().run->whole : nullptr;
   if (!whole || !whole->encoder || !whole->encoder->sound) return;

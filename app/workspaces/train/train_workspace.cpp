@@ -335,7 +335,8 @@ void TrainWorkspace::history(Ui& ui) {
     chart.series.push_back({named ? to_string(map.id()) : "", head_color(ui, view, head), history.steps,
                             history.heads[head], named ? 2.25 : 1.25});
   }
-  chart.height = 186;
+  // In a low window what follows it matters as much.
+  chart.height = std::clamp(0.28 * static_cast<double>(ImGui::GetWindowHeight() / ui.scale), 150.0, 186.0);
   chart.grid = true;
   chart.x_low = 0;
   chart.y_low = 0;

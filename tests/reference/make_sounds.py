@@ -1,0 +1,23 @@
+"""One short tone in every kind of file that is read by libsndfile, and not by our own reader of plain WAV files.
+
+    python tests/reference/make_sounds.py      # needs numpy and soundfile (libsndfile 1.1 or later, for MP3)
+
+Writes tests/reference/sounds: 0.1 s of 1,000 Hz at 24,000 samples a second, on the left channel 0.5 high and on the right
+0.25, so that their mean is 0.375 · sin(2π · 1000 t).
+"""
+
+import pathlib
+
+import numpy as np
+import soundfile
+
+HERE = pathlib.Path(__file__).parent / "sounds"
+RATE = 24000
+KINDS = {"tone.flac": ("FLAC", "PCM_16"), "tone.ogg": ("OGG", "VORBIS"), "tone.opus": ("OGG", "OPUS"),
+         "tone.mp3": ("MP3", "MPEG_LAYER_III"), "tone.aiff": ("AIFF", "PCM_16"), "tone.au": ("AU", "PCM_16"),
+         "tone.caf": ("CAF", "PCM_16"), "mu-law.wav": ("WAV", "ULAW"), "adpcm.wav": ("WAV", "IMA_ADPCM")}
+
+HERE.mkdir(exist_ok=True)
+wave = np.sin(2 * np.pi * 1000 * np.arange(RATE // 10) / RATE)
+for name, (kind, coding) in KINDS.items():
+    soundfile.write(HERE / name, np.stack([0.5 * wave, 0.25 * wave], axis=1), RATE, format=kind, subtype=coding)
