@@ -43,7 +43,7 @@ constexpr Library libraries[] = {
 
 void AboutPage::draw(Ui& ui, AppContext& app) {
   if (std::exchange(app.ui.about, false)) ImGui::OpenPopup("about");
-  if (!begin_floating(ui, "about", 680 * ui.theme.text_scale, 80)) return;
+  if (!begin_floating(ui, "about", 680 * ui.theme.text_scale, 48)) return;
   {
     const UseFont use(ui, ui.heading());
     ImGui::TextUnformatted(("Headscope " + std::string(program_version)).c_str());

@@ -103,6 +103,13 @@ TEST_CASE("what is no such WAV is refused by chunk and numbers") {
   CHECK(says(refused_with(wav(format(3, 1, 8000, 16), "ab")), "floats of 32 or 64 bits"));
   CHECK(says(refused_with(wav("short", "ab")), "16 bytes or more"));
   CHECK(says(refused_with(wav(format(0xFFFE, 1, 8000, 16), "ab")), "40 bytes"));
+  const auto big = [](std::uint32_t value) {
+    return std::string{char(value >> 24), char(value >> 16), char(value >> 8), char(value)};
+  };
+  const std::string no_samples = ".snd" + big(24) + big(0) + big(3) + big(8000) + big(1);  // AU, 16 bits
+  CHECK(says(refused_with(no_samples), "at least one sample"));
+  CHECK(read(no_samples.substr(0, 8) + big(2) + no_samples.substr(12) + "\x40" + std::string(1, '\0')).samples ==
+        std::vector<float>{0.5f});
   CHECK(says(refused_with("RIFF" + little(4, 4) + "WAVE"), "neither it nor"));
   CHECK(says(refused_with("RIFF" + little(4, 4) + "WAVE" + chunk("data", "ab")), "before the chunk"));
   CHECK(says(refused_with(wav(format(1, 1, 8000, 16), "")), "at least one sample"));
