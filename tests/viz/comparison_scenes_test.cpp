@@ -210,6 +210,16 @@ TEST_CASE("rows of all heads: a strip for each, in its layer") {
   CHECK(
       shape<Heatmap>(head_rows_scene(both, sample_weights(7, 20, 20, false, 3), apart, style), "rows").values.dim(0) ==
       7);
+  // Where those that attend stand before the others, each kind has its scale.
+  std::ranges::stable_partition(apart.listed, [&](const HeadId& head) { return dims.attends(head.layer); });
+  const Scene kinds = head_rows_scene(both, sample_weights(7, 20, 20, false, 3), apart, style);
+  CHECK(shape<Heatmap>(kinds, "rows").values.dim(0) == 3);
+  CHECK(shape<Heatmap>(kinds, "rows").norm.scale == Scale::log);
+  CHECK(shape<Heatmap>(kinds, "rows.states").values.dim(0) == 4);
+  CHECK(is_signed(shape<Heatmap>(kinds, "rows.states").norm));
+  CHECK(find(kinds, "rows.states")->meaning ==
+        Meaning(HeadRows{std::vector(apart.listed.begin() + 3, apart.listed.end())}));
+  CHECK(find(kinds, "label.row.6") != nullptr);
   options.kind = MapKind::probability;
   CHECK_THROWS_AS(head_rows_scene(tokens, sample_weights(5, 20, 20, false, 3), options, style), Error);
 }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double group_gap = 5;
 
-/// Rows of one layer, or of the whole list.
+/// Rows of one layer, or of a list.
 struct Group {
   std::string id;     ///< of the mark
   std::string title;  ///< "L3"; "" for a list
@@ -32,8 +32,17 @@ bool is_list(const HeadRowsOptions& options, const ModelDims& dims) {
 }
 
 std::vector<Group> groups_of(const Tensor& rows, const HeadRowsOptions& options, const ModelDims& dims) {
-  if (is_list(options, dims)) return {{"rows", "", 0, rows.dim(0)}};
   std::vector<Group> out;
+  if (is_list(options, dims)) {
+    // Heads that attend before those of states: their weights are not of a kind.
+    const auto attends = [&](const HeadId& head) { return dims.attends(head.layer); };
+    const auto states = std::ranges::find_if_not(options.listed, attends);
+    const Index count = rows.dim(0), attending = states - options.listed.begin();
+    const bool apart = attending > 0 && attending < count && std::none_of(states, options.listed.end(), attends);
+    out.push_back({"rows", "", 0, apart ? attending : count});
+    if (apart) out.push_back({"rows.states", "", attending, count - attending});
+    return out;
+  }
   if (!options.listed.empty()) {
     for (int layer = 0; layer < dims.layers; ++layer)
       out.push_back({fmt::format("rows.{}", layer), fmt::format("L{}", layer), head_index(dims, {layer, 0}),
@@ -126,8 +135,8 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
   std::vector<MapCells> cells;
   for (const Group& group : groups) cells.push_back(cells_of(rows, group, bin));
   // Layers that mix tokens by a state have a scale of their own, beside those that attend.
-  const bool mixed = !list && dims.hybrid() && static_cast<int>(groups.size()) == dims.layers;
-  const auto by_state = [&](std::size_t group) { return mixed && !dims.attends(static_cast<int>(group)); };
+  const bool mixed = dims.hybrid() && static_cast<int>(groups.size()) == (list ? 2 : dims.layers);
+  const auto by_state = [&](std::size_t group) { return mixed && !dims.attends(head_of(groups[group], 0).layer); };
   const MapKind state_kind = options.kind == MapKind::difference ? options.kind : MapKind::effective;
   std::vector<MapCells> of_states, others;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -186,7 +195,7 @@ Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOpt
       if (row_height >= number.size)
         scene.add(
             {Text{{x - 6, middle + half_capital(number)}, label_of(group, r), number, theme.faint, Anchor::end, 0},
-             list ? fmt::format("label.row.{}", r) : fmt::format("label.{}.row.{}", g, r), "",
+             list ? fmt::format("label.row.{}", group.first + r) : fmt::format("label.{}.row.{}", g, r), "",
              LabelOf{LabelOf::row, r, group.id}});
       if (options.selected == head_of(group, r))
         scene.add({Box{{rect.x - 1, rect.y + row_height * static_cast<double>(r) - 1, width + 2, row_height + 2},

@@ -18,7 +18,8 @@ struct HeadRowsOptions {
   std::optional<HeadId> selected;    ///< in the accent colour
   double width = 900, height = 360;  ///< that the picture may take, logical pixels
   /// (layer, head) of every row: the rows are one list, in this order, or layer under layer where they are all heads of
-  /// the model in that order. Empty: layers of `heads` rows, from layer 0.
+  /// the model in that order. Of a list whose heads with states stand behind all others, those have a scale of their
+  /// own. Empty: layers of `heads` rows, from layer 0.
   std::vector<HeadId> listed = {};
   std::optional<Index> query = {};  ///< position whose rows these are; by default the last of the keys
   std::optional<Index> key = {};    ///< a key pointed out on the axis
@@ -29,9 +30,9 @@ struct HeadRowsOptions {
 };
 
 /// `rows` (layer · heads + head, or place in the list; position) of weights, NaN where a mask hides them; `tokens`
-/// names the positions (its maps are not read). Marks "rows.<layer>", or "rows", hold one heatmap row for each head and
-/// mean HeadRows. Throws Error when the rows are not of whole layers, or the scale is per row or does not suit the
-/// weights.
+/// names the positions (its maps are not read). Marks "rows.<layer>", or of a list "rows" and "rows.states", hold one
+/// heatmap row for each head and mean HeadRows. Throws Error when the rows are not of whole layers, or the scale is per
+/// row or does not suit the weights.
 Scene head_rows_scene(const Trace& tokens, const Tensor& rows, const HeadRowsOptions& options, const Style& style);
 
 }  // namespace headscope

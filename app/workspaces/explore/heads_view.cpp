@@ -34,8 +34,9 @@ QueryRows rows_of(const ShownRun& run, Index query, FirstToken first) {
   return run.minus ? difference(viewed(*run.trace), viewed(*run.minus)) : viewed(*run.trace);
 }
 
-/// Strongest first: by the weight on `key`, or, without one, by the largest of the row.
-void sort(QueryRows& rows, std::optional<Index> key) {
+/// Strongest first: by the weight on `key`, or, without one, by the largest of the row; heads that attend before those
+/// of states, whose weights are of another kind.
+void sort(QueryRows& rows, std::optional<Index> key, const ModelDims& dims) {
   const Tensor& weights = rows.weights;
   const auto strength = [&](Index r) {
     float most = -1;
@@ -45,7 +46,9 @@ void sort(QueryRows& rows, std::optional<Index> key) {
   };
   std::vector<Index> order(rows.heads.size());
   std::iota(order.begin(), order.end(), Index{0});
-  std::ranges::stable_sort(order, [&](Index a, Index b) { return strength(a) > strength(b); });
+  const auto attends = [&](Index r) { return dims.attends(nth(rows.heads, r).layer); };
+  std::ranges::stable_sort(
+      order, [&](Index a, Index b) { return attends(a) != attends(b) ? attends(a) : strength(a) > strength(b); });
   QueryRows sorted{Tensor::zeros({weights.dim(0), weights.dim(1)}), {}, rows.kind};
   for (std::size_t i = 0; i < order.size(); ++i) {
     sorted.heads.push_back(nth(rows.heads, order[i]));
@@ -103,7 +106,7 @@ void HeadsView::draw(const PageContext& c, Index query, double width, double hei
               tokens = run.words ? run.words->word_tokens : run.trace](const Style& style) {
                HeadRowsOptions o = options;
                QueryRows rows = rows_of(run, at, first);
-               if (sorted) sort(rows, key);
+               if (sorted) sort(rows, key, run.trace->model.dims);
                if (sorted || run.trace->model.dims.state_heads > 0) {
                  o.listed = rows.heads;
                } else {
