@@ -70,10 +70,10 @@ void Input::add_source_to(Command& command) {
           .excludes(words)
           .type_name("N,N,…");
   command
-      .add_option(
-          "--sound", sound,
-          "What a model of speech (Whisper) reads in their place: a file of sound, or builtin:tones; the text is then "
-          "what it has written so far")
+      .add_option("--sound", sound,
+                  "What a model of speech (Whisper) reads in their place: a file of sound (FILE#t=SECONDS: from there "
+                  "on), or builtin:tones; the text is then "
+                  "what it has written so far")
       .excludes(words)
       .excludes(ids_of_source)
       .type_name("FILE");

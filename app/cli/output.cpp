@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/version.h"
+#include "core/io/sound.h"
 #include "viz/export/pango_text.h"
 
 namespace headscope::cli {
@@ -59,7 +60,8 @@ PictureRecipe recipe_of(const Console& console, const std::string& out, const In
   session.document = document_of(request);
   session.document.model = fs::absolute(request.model, nowhere);
   if (fs::exists(request.image, nowhere)) session.document.image = fs::absolute(request.image, nowhere);
-  if (fs::exists(request.sound, nowhere)) session.document.sound = fs::absolute(request.sound, nowhere);
+  if (fs::exists(sound_place(request.sound).file, nowhere))
+    session.document.sound = fs::absolute(request.sound, nowhere);
   session.document.stack = input->stack();
   session.window.workspace = "Explore";
   recipe.session = session;

@@ -70,7 +70,9 @@ std::string headline(const Trace& trace) {
                         trace.picture->columns, trace.picture->rows);
   if (trace.encoder && trace.encoder->sound) {
     const SoundFrames& sound = *trace.encoder->sound;
-    text += sound.seconds > sound.read_seconds()
+    text += sound.from > 0 ? fmt::format("{:g} s to {:g} s of a sound of {:.2f} s, ", sound.from,
+                                         sound.from + std::min(sound.seconds, sound.read_seconds()), sound.whole())
+            : sound.seconds > sound.read_seconds()
                 ? fmt::format("the first {:g} s of a sound of {:.2f} s, ", sound.read_seconds(), sound.seconds)
                 : fmt::format("a sound of {:.2f} s, ", sound.seconds);
   }

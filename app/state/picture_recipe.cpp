@@ -157,7 +157,7 @@ PictureRecipe read_picture_recipe(const fs::path& file) {
     Document& document = recipe.session->document;
     document.model = find_model(document.model, file);
     document.image = find_image(document.image, file);
-    document.sound = find_image(document.sound, file);
+    document.sound = find_sound(document.sound, file);
     if (recipe.session->transcript) recipe.session->transcript->prompt.model = document.model;
   }
   return recipe;

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/io/json_view.h"
 #include "core/io/model_location.h"
+#include "core/io/sound.h"
 #include "core/io/strict_json.h"
 #include "core/text/tokenizer.h"
 
@@ -225,6 +226,11 @@ fs::path find_image(const fs::path& image, const fs::path& session_file) {
   for (const fs::path& candidate : {beside / image, beside / image.filename()})
     if (fs::is_regular_file(candidate, ignored)) return candidate.lexically_normal();
   return image;
+}
+
+fs::path find_sound(const fs::path& sound, const fs::path& session_file) {
+  const SoundPlace place = sound_place(sound);
+  return path_of({find_image(place.file, session_file), place.from});
 }
 
 fs::path find_model(const fs::path& model, const fs::path& session_file) {

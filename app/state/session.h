@@ -41,6 +41,8 @@ Session session_from_json(const std::string& json, const std::string& where);
 
 /// Where its picture is now: the path itself, else beside the session file.
 std::filesystem::path find_image(const std::filesystem::path& image, const std::filesystem::path& session_file);
+/// The same of a sound, which may name the second that it begins at (sound_place()).
+std::filesystem::path find_sound(const std::filesystem::path& sound, const std::filesystem::path& session_file);
 /// Where a model named in a session is now: the path itself, else beside the session file, else the bundled one of
 /// its name, else the path, so that opening it says what is missing.
 std::filesystem::path find_model(const std::filesystem::path& model, const std::filesystem::path& session_file);

@@ -149,7 +149,7 @@ Session read_session(const fs::path& file) {
   Session session = session_from_json(read_file(file, text_limit), file.string());
   session.document.model = find_model(session.document.model, file);
   session.document.image = find_image(session.document.image, file);
-  session.document.sound = find_image(session.document.sound, file);
+  session.document.sound = find_sound(session.document.sound, file);
   if (session.transcript) session.transcript->prompt.model = session.document.model;
   return session;
 }

@@ -43,7 +43,7 @@ struct SoundBytes {
 }  // namespace
 
 Sound decode_by_library(std::string_view bytes, const std::string& where, const std::string& found,
-                        double most_seconds) {
+                        const SoundPart& part) {
   SoundBytes source{bytes};
   SF_VIRTUAL_IO io{SoundBytes::length, SoundBytes::seek, SoundBytes::read, nullptr, SoundBytes::tell};
   SF_INFO info{};
@@ -56,10 +56,12 @@ Sound decode_by_library(std::string_view bytes, const std::string& where, const 
   // Full scale of numbers without a point is ±1 as it is of floats; lossy codings may go a little beyond.
   sf_command(file.get(), SFC_SET_NORM_FLOAT, nullptr, SF_TRUE);
   const auto there = static_cast<std::uint64_t>(std::max<sf_count_t>(info.frames, 0));
-  const std::uint64_t wanted = samples_to_read(there, static_cast<std::uint64_t>(info.samplerate), most_seconds);
+  const auto [first, wanted] = samples_of(there, static_cast<std::uint64_t>(info.samplerate), part, where);
   if (wanted > most_samples)
     throw Error(where, fmt::format("at most {} samples", most_samples), fmt::format("{}", wanted));
-  Sound out{info.samplerate, {}, 0};
+  if (first > 0 && sf_seek(file.get(), static_cast<sf_count_t>(first), SEEK_SET) != static_cast<sf_count_t>(first))
+    throw Error(where, fmt::format("{} samples", there), fmt::format("none at {}", first), "was it copied whole?");
+  Sound out{info.samplerate, {}, first, there - first - wanted};
   constexpr std::size_t at_once = 4096;
   std::vector<float> block(at_once * channels);
   while (out.samples.size() < wanted) {
@@ -73,11 +75,9 @@ Sound decode_by_library(std::string_view bytes, const std::string& where, const 
     }
     if (got < count) break;
   }
-  if (there == 0) throw Error(where, "at least one sample", "none");
   if (out.samples.size() < wanted)
-    throw Error(where, fmt::format("{} samples", there), fmt::format("{}, then the file ends", out.samples.size()),
-                "was it copied whole?");
-  out.beyond = there - out.samples.size();
+    throw Error(where, fmt::format("{} samples", there),
+                fmt::format("{}, then the file ends", first + out.samples.size()), "was it copied whole?");
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -79,13 +80,12 @@ double sample_at(std::string_view data, std::size_t at, const WavFormat& f) {
   return static_cast<double>(whole) / 2147483648.0;
 }
 
-Sound read_data(std::string_view data, const WavFormat& f, const std::string& where, double most_seconds) {
+Sound read_data(std::string_view data, const WavFormat& f, const std::string& where, const SoundPart& part) {
   const std::size_t block = f.bytes * f.channels, there = data.size() / block;
-  if (there == 0) throw Error(where, "at least one sample", "none");
-  const std::uint64_t wanted = samples_to_read(there, f.rate, most_seconds);
-  Sound out{static_cast<int>(f.rate), {}, there - wanted};
-  out.samples.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) {
+  const auto [first, count] = samples_of(there, f.rate, part, where);
+  Sound out{static_cast<int>(f.rate), {}, first, there - first - count};
+  out.samples.reserve(count);
+  for (std::size_t i = first; i < first + count; ++i) {
     double sum = 0;
     for (std::size_t channel = 0; channel < f.channels; ++channel)
       sum += sample_at(data, i * block + channel * f.bytes, f);
@@ -99,7 +99,7 @@ Sound read_data(std::string_view data, const WavFormat& f, const std::string& wh
 Sound tones() {
   constexpr double pitches[] = {440, 550, 660};
   constexpr int rate = 16'000, length = 8'000, pause = 2'400;
-  Sound out{rate, {}, 0};
+  Sound out{rate, {}};
   for (int part = 0; part < 5; ++part) {
     for (int i = 0; i < length; ++i) {
       const double t = static_cast<double>(i) / rate, share = static_cast<double>(i) / length;
@@ -127,24 +127,30 @@ void check_sound_numbers(std::uint64_t channels, std::uint64_t rate, const std::
   if (rate < 1000 || rate > 1'000'000) throw refuse("1000 to 1,000,000 samples a second", rate);
 }
 
-std::uint64_t samples_to_read(std::uint64_t there, std::uint64_t rate, double most_seconds) {
-  const double most = std::ceil(most_seconds * static_cast<double>(rate));
-  return most < static_cast<double>(there) ? static_cast<std::uint64_t>(most) : there;
+SampleRange samples_of(std::uint64_t there, std::uint64_t rate, const SoundPart& part, const std::string& where) {
+  if (there == 0) throw Error(where, "at least one sample", "none");
+  const auto all = static_cast<double>(there), per_second = static_cast<double>(rate);
+  const double first = std::round(part.from * per_second);
+  if (first >= all)
+    throw Error(where, fmt::format("a beginning within its {:.2f} s", all / per_second),
+                fmt::format("{:g} s", part.from));
+  const double count = std::min(std::ceil(part.most * per_second), all - first);
+  return {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(count)};
 }
 
 void add_moment(Sound& sound, double sum, std::uint64_t channels, const std::string& where) {
   const auto count = static_cast<double>(channels);
   if (!std::isfinite(sum) || std::abs(sum) > 1e6 * count)
-    throw Error(where, "finite numbers, ±1 at full scale", fmt::format("{} in sample {}", sum, sound.samples.size()));
+    throw Error(where, "finite numbers, ±1 at full scale",
+                fmt::format("{} in sample {}", sum, sound.before + sound.samples.size()));
   sound.samples.push_back(static_cast<float>(sum / count));
 }
 
-Sound decode_sound(const std::string& bytes, const std::string& where, double most_seconds) {
+Sound decode_sound(const std::string& bytes, const std::string& where, const SoundPart& part) {
   const std::string_view all = bytes;
   if (all.size() < 12 || all.substr(0, 4) != "RIFF" || all.substr(8, 4) != "WAVE")
-    return decode_by_library(all, where,
-                             all.empty() ? "an empty file" : "\"" + excerpt(std::string(all.substr(0, 12)), 40) + "\"",
-                             most_seconds);
+    return decode_by_library(
+        all, where, all.empty() ? "an empty file" : "\"" + excerpt(std::string(all.substr(0, 12)), 40) + "\"", part);
   std::optional<WavFormat> format;
   for (std::size_t at = 12; at + 8 <= all.size();) {
     const std::string_view id = all.substr(at, 4);
@@ -160,22 +166,52 @@ Sound decode_sound(const std::string& bytes, const std::string& where, double mo
       if (!format) throw Error(where, "a chunk \"fmt \" before the chunk \"data\"", "none");
       if (!format->plain())
         return decode_by_library(all, where, fmt::format("WAV of format {}: {}", format->tag, name_of_tag(format->tag)),
-                                 most_seconds);
-      return read_data(all.substr(begin, size), *format, where + ": chunk \"data\"", most_seconds);
+                                 part);
+      return read_data(all.substr(begin, size), *format, where + ": chunk \"data\"", part);
     }
     at = begin + size + size % 2;  // chunks begin at even places
   }
   throw Error(where, "a chunk \"data\"", format ? "a file that ends before it" : "neither it nor a chunk \"fmt \"");
 }
 
+namespace {
+/// Where "#t=" begins in a path that is no file of that name; npos = nowhere.
+std::size_t mark_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? std::string::npos : path.string().rfind("#t=");
+}
+}  // namespace
+
+SoundPlace sound_place(const std::filesystem::path& path) {
+  const std::size_t at = mark_of(path);
+  if (at == std::string::npos) return {path, 0};
+  const std::string all = path.string(), number = all.substr(at + 3);
+  double from = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), from);
+  if (error != std::errc() || end != number.data() + number.size() || !(from >= 0) || from > 1e9)
+    throw Error(path.string(), "a number of seconds behind \"#t=\"", "\"" + excerpt(number, 40) + "\"");
+  return {all.substr(0, at), from};
+}
+
+std::filesystem::path path_of(const SoundPlace& place) {
+  return place.from > 0 ? std::filesystem::path(fmt::format("{}#t={}", place.file.string(), place.from)) : place.file;
+}
+
 Sound read_sound(const std::filesystem::path& path, double most_seconds) {
-  if (path == built_in_sound) return tones();
-  return decode_sound(read_file(path, most_sound_bytes), path.string(), most_seconds);
+  const SoundPlace place = sound_place(path);
+  const SoundPart part{place.from, most_seconds};
+  if (place.file != built_in_sound) return decode_sound(read_file(place.file, most_sound_bytes), path.string(), part);
+  Sound all = tones();
+  const auto [first, count] = samples_of(all.samples.size(), static_cast<std::uint64_t>(all.rate), part, path.string());
+  const auto begin = all.samples.begin() + static_cast<std::ptrdiff_t>(first);
+  const std::uint64_t behind = all.samples.size() - first - count;
+  return {all.rate, {begin, begin + static_cast<std::ptrdiff_t>(count)}, first, behind};
 }
 
 bool may_be_sound(const std::filesystem::path& path) {
-  if (path == built_in_sound) return true;
-  std::string ending = path.extension().string();
+  const std::filesystem::path file = path.string().substr(0, mark_of(path));
+  if (file == built_in_sound) return true;
+  std::string ending = file.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::string_view known[] = {".wav",  ".wave", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff",
                                         ".aifc", ".au",   ".snd",  ".caf", ".w64", ".rf64", ".m4a", ".aac", ".wma"};

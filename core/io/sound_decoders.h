@@ -15,13 +15,16 @@ inline constexpr const char* how_to_convert_sounds =
 
 /// Throws Error on a number of channels or a rate that no sound has.
 void check_sound_numbers(std::uint64_t channels, std::uint64_t rate, const std::string& where);
-/// How many samples of a sound of `there` are read, for `most_seconds` of them.
-std::uint64_t samples_to_read(std::uint64_t there, std::uint64_t rate, double most_seconds);
+/// Which samples of `there` a part is. Throws Error where it begins behind them, or there are none.
+struct SampleRange {
+  std::uint64_t first = 0, count = 0;
+};
+SampleRange samples_of(std::uint64_t there, std::uint64_t rate, const SoundPart& part, const std::string& where);
 /// Appends the mean of a moment's channels; throws Error where it is no finite number or far beyond full scale.
 void add_moment(Sound& sound, double sum, std::uint64_t channels, const std::string& where);
 
 /// By libsndfile; `found` says what the file is where that cannot read it. Throws Error.
 Sound decode_by_library(std::string_view bytes, const std::string& where, const std::string& found,
-                        double most_seconds);
+                        const SoundPart& part);
 
 }  // namespace headscope

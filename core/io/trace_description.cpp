@@ -156,6 +156,7 @@ std::string describe_trace(const Trace& trace, const TraceExtents& extents) {
   if (trace.sound)
     root["sound"] = {
         {"frame_seconds", trace.sound->frame_seconds}, {"keys", trace.sound->keys}, {"seconds", trace.sound->seconds}};
+  if (trace.sound && trace.sound->from > 0) root["sound"]["from"] = trace.sound->from;
   root["source"] = from_bytes(trace.source);
   root["queries"] = extents.n_query;
   root["keys"] = extents.n_key;
@@ -249,7 +250,8 @@ Trace parse_trace_description(const std::string& text, const std::string& where,
     extents.sound = SoundFrames{.log_mel = {},
                                 .frame_seconds = sound->at("frame_seconds").number(1e-6, 1e6),
                                 .keys = sound->at("keys").small(1, any_count),
-                                .seconds = sound->at("seconds").number(0, 1e12)};
+                                .seconds = sound->at("seconds").number(0, 1e12),
+                                .from = sound->find("from") ? sound->at("from").number(0, 1e12) : 0};
   trace.source = shown(root.at("source"));
   extents.n_query = count(root, "queries");
   extents.n_key = count(root, "keys");

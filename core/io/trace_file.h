@@ -7,11 +7,11 @@
 // query_offset, map_kind and rule of the first map, head_kinds and head_rules of the heads that have another one, plan,
 // milliseconds; "query_tokens" (and their ids as the tensor `query_tokens`) where queries are of another text; "grid"
 // (rows, columns, leading) and the tensor `image` (U8) where keys are patches of a picture; "sound" (frame_seconds,
-// keys, seconds) and the tensor `log_mel` (frame, mel) where they are stretches of a sound; "names" where tensors have
-// those of TransformerLens' bridges (hook_names.h). A file holds one part of an encoder-decoder's run: its model has
-// "stack" ("enc", "dec", "cross"), and tensors are named after it (encoder.blocks.0…, decoder.blocks.0.cross_attn…).
-// Under "recipe" __metadata__ says how the file was made (TraceFileOptions).
-// Older files call the output of a norm hook_normalized.
+// keys, seconds, from where it is not the beginning) and the tensor `log_mel` (frame, mel) where they are stretches of
+// a sound; "names" where tensors have those of TransformerLens' bridges (hook_names.h). A file holds one part of an
+// encoder-decoder's run: its model has "stack" ("enc", "dec", "cross"), and tensors are named after it
+// (encoder.blocks.0…, decoder.blocks.0.cross_attn…). Under "recipe" __metadata__ says how the file was made
+// (TraceFileOptions). Older files call the output of a norm hook_normalized.
 
 #include <cstddef>
 #include <filesystem>

@@ -98,7 +98,7 @@ std::vector<WordTime> word_times(const Trace& cross, const Trace& target, std::s
   const SoundFrames& sound = *cross.sound;
   const auto at = [&](Index token) {
     return token - first < std::ssize(times) ? nth(times, token - first)
-                                             : std::min(sound.seconds, sound.read_seconds());
+                                             : sound.from + std::min(sound.seconds, sound.read_seconds());
   };
   std::vector<WordTime> out;
   const WordGroups words = word_groups(std::span(target.tokens).subspan(static_cast<std::size_t>(first)));
@@ -154,7 +154,7 @@ std::vector<double> token_times(const Trace& cross, std::span<const HeadId> head
       mean.values[i] += smooth.values[i] / static_cast<double>(heads.size());
   }
   std::vector<double> out;
-  for (const Index key : reached(mean)) out.push_back(static_cast<double>(key) * sound.key_seconds());
+  for (const Index key : reached(mean)) out.push_back(sound.from + static_cast<double>(key) * sound.key_seconds());
   return out;
 }
 

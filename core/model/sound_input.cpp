@@ -130,7 +130,7 @@ Tensor log_mel(std::span<const float> given, const SoundConfig& s) {
 
 SoundFrames heard(const Sound& sound, const SoundConfig& s) {
   const std::vector<float> samples = resampled(sound, s.rate, static_cast<std::size_t>(s.samples));
-  return {log_mel(samples, s), s.frame_seconds(), s.rows, sound.seconds()};
+  return {log_mel(samples, s), s.frame_seconds(), s.rows, sound.seconds(), sound.from()};
 }
 
 double seconds_to_hear(const SoundConfig& s) {

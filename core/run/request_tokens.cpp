@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/nth.h"
 #include "core/edits/edit_scene.h"
+#include "core/io/sound.h"
 #include "core/run/run_request.h"
 #include "core/run/target_rules.h"
 
@@ -171,9 +172,10 @@ std::vector<Token> tokens_of_sound(const ModelConfig& config, const RunRequest& 
   if (request.sound.empty())
     throw Error(config.name, "a sound, which its encoder reads", request.text.empty() ? "none" : "a text",
                 "command line: --sound FILE");
+  const double from = sound_place(request.sound).from;
   std::vector<Token> tokens;
   for (std::int32_t row = 0; row < s.rows; ++row)
-    tokens.push_back({row, "", fmt::format("{:.2f} s", row * s.row_seconds())});
+    tokens.push_back({row, "", fmt::format("{:.2f} s", from + row * s.row_seconds())});
   return tokens;
 }
 

@@ -158,7 +158,7 @@ void read_picture_into(Trace& trace, const ModelConfig& config, const std::files
 void read_sound_into(Trace& trace, const ModelConfig& config, const std::filesystem::path& file,
                      const PassMemory* last) {
   std::error_code unknown;
-  const auto written = std::filesystem::last_write_time(file, unknown).time_since_epoch().count();
+  const auto written = std::filesystem::last_write_time(sound_place(file).file, unknown).time_since_epoch().count();
   if (last && last->heard(file) && last->trace()->sound->written == written) {
     trace.sound = last->trace()->sound;
   } else {

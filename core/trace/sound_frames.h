@@ -24,10 +24,12 @@ struct SoundFrames {
   double frame_seconds = 0;  ///< from one frame to the next
   Index keys = 0;            ///< each stands for as many frames
   double seconds = 0;  ///< of the sound, which may be longer than what is read; silence follows it where it is shorter
+  double from = 0;     ///< seconds of its file before that
   std::int64_t written = 0;  ///< when its file was, as the file system counts; not in files
 
   Index frames() const { return log_mel.dim(0); }
   Index mels() const { return log_mel.dim(1); }
+  double whole() const { return from + seconds; }  ///< of the file
   double key_seconds() const { return frame_seconds * static_cast<double>(frames()) / static_cast<double>(keys); }
   /// How high a pitch stands in the spectrogram, 0 (its lower edge) … 1.
   double place_of_pitch(double hertz) const {

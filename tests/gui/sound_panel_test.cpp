@@ -106,6 +106,19 @@ TEST_CASE("a sound that is opened is written down, and another takes its place a
   CHECK(app.explorer().state().document.sound == "builtin:tones");
   REQUIRE(driver.until([&] { return !app.explorer().state().document.text.empty(); }));
   const std::string first = app.explorer().state().document.text;
+  // Longer than is heard at once: heard from another second on when the hand lets go, with its own times.
+  const Item slider = driver.item("Begins at");
+  driver.drag(slider.center(), {slider.max.x - 10, slider.center().y});
+  REQUIRE(driver.until([&] {
+    return app.settled() && app.explorer().results().run &&
+           app.explorer().results().run->whole->encoder->sound->from > 0;
+  }));
+  const auto heard = app.explorer().results().run->whole->encoder;
+  CHECK(app.explorer().state().document.sound == "builtin:tones#t=2");
+  CHECK(heard->sound->from == 2);
+  CHECK(heard->sound->whole() == doctest::Approx(3.25));
+  CHECK(heard->tokens[1].label == "2.02 s");
+  CHECK_FALSE(app.explorer().state().document.text.empty());
   app.explorer().run.hear(reference("speech/sound.wav"));
   REQUIRE(driver.until([&] {
     return app.settled() && !app.explorer().state().document.text.empty() && app.explorer().results().run &&

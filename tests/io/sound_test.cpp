@@ -203,7 +203,7 @@ TEST_CASE("FLAC, Ogg, MP3, AIFF, AU, CAF and other codings of WAV hold the tone 
 
 TEST_CASE("of a long sound no more is read than was asked for, and the rest is counted") {
   const std::string plain = wav(format(1, 1, 8000, 16), std::string(2 * 8000, '\1'));
-  const Sound first = decode_sound(plain, "a.wav", 0.25);
+  const Sound first = decode_sound(plain, "a.wav", {0, 0.25});
   CHECK(first.samples.size() == 2000);
   CHECK(first.beyond == 6000);
   CHECK(first.seconds() == 1);
@@ -213,7 +213,38 @@ TEST_CASE("of a long sound no more is read than was asked for, and the rest is c
     CHECK(part.samples == std::vector<float>(whole.samples.begin(), whole.samples.begin() + 1200));
     CHECK(part.beyond == 1200);
     CHECK(part.seconds() == whole.seconds());
+    const Sound later = read_sound(reference("sounds/" + name + "#t=0.06"), 0.02);
+    CHECK(later.samples.size() == 480);
+    CHECK(later.before == 1440);
+    CHECK(later.beyond == 480);
+    CHECK(later.from() == 0.06);
+    CHECK(later.seconds() == doctest::Approx(0.04));
+    double gap = 0;
+    for (std::size_t i = 0; i < later.samples.size(); ++i)
+      gap = std::max(gap, std::abs(static_cast<double>(later.samples[i] - whole.samples[1440 + i])));
+    CHECK(gap < 1e-5);
   }
+}
+
+TEST_CASE("a path may name the second from which on a sound is read") {
+  CHECK(sound_place("a b/talk.mp3#t=95.5").file == "a b/talk.mp3");
+  CHECK(sound_place("a b/talk.mp3#t=95.5").from == 95.5);
+  CHECK(sound_place("talk#1.wav").file == "talk#1.wav");
+  CHECK(path_of({"talk.mp3", 95.5}) == "talk.mp3#t=95.5");
+  CHECK(path_of({"talk.mp3", 0}) == "talk.mp3");
+  CHECK(may_be_sound("talk.mp3#t=1"));
+  CHECK_FALSE(may_be_sound("talk#t=1.png"));
+  for (const char* wrong : {"talk.mp3#t=", "talk.mp3#t=-1", "talk.mp3#t=1:30", "talk.mp3#t=nan"})
+    CHECK_THROWS_WITH_AS((void)sound_place(wrong), doctest::Contains("a number of seconds"), Error);
+  const std::string plain = wav(format(1, 1, 8000, 16), std::string(2 * 8000, '\1'));
+  CHECK_THROWS_WITH_AS((void)decode_sound(plain, "a.wav", {1, 1}), doctest::Contains("within its 1.00 s"), Error);
+  // A file that is really called so is meant.
+  const auto folder = scratch_dir("sound-names");
+  write_file_atomically(folder / "odd#t=1", plain);
+  CHECK(read_sound(folder / "odd#t=1").samples.size() == 8000);
+  const Sound tones = read_sound("builtin:tones#t=1.3", 0.5);
+  const Sound all = read_sound(built_in_sound);
+  CHECK(tones.samples == std::vector<float>(all.samples.begin() + 20'800, all.samples.begin() + 28'800));
 }
 
 TEST_CASE("a FLAC that ends too early is refused by its numbers, broken ones of every kind with one error or none") {

@@ -349,6 +349,11 @@ TEST_CASE("a path through three tokens comes to each where its weight stands") {
   CHECK(times[0] == doctest::Approx(0));  // a path begins at the beginning
   CHECK(times[1] == doctest::Approx(5 * 0.02));
   CHECK(times[2] == doctest::Approx(9 * 0.02));
+  SoundFrames later = frames;
+  later.from = 61.5;
+  cross.sound = std::make_shared<const SoundFrames>(later);
+  const std::vector<double> of_file = token_times(cross, std::span(&head, 1), 1, 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(of_file[i] == doctest::Approx(61.5 + times[i]));
 }
 
 TEST_CASE("edits act on each stack of a model of speech") {
@@ -414,8 +419,20 @@ TEST_CASE("a trace file keeps what was heard, of the encoder and of cross-attent
     CHECK(read->sound->keys == 50);
     CHECK(read->sound->frame_seconds == trace->encoder->sound->frame_seconds);
     CHECK(read->sound->seconds == doctest::Approx(0.5));
+    CHECK(read->sound->from == 0);
     CHECK(read->tokens[7].label == "0.14 s");
   }
+  // From a second on: the same as of a sound that begins there, with the times of the file.
+  listener.request.sound = reference("speech/sound.wav").string() + "#t=0.2";
+  const auto later = listener.trace();
+  CHECK(later->encoder->tokens[7].label == "0.34 s");
+  write_trace(*later->cross, folder / "t.safetensors");
+  const auto read = open_trace_file(folder / "t.safetensors");
+  CHECK(read->sound->from == doctest::Approx(0.2));
+  CHECK(read->sound->seconds == doctest::Approx(0.3));
+  Sound cut = read_sound(reference("speech/sound.wav"));
+  cut.samples.erase(cut.samples.begin(), cut.samples.begin() + cut.rate / 5);
+  CHECK(same_bits(later->encoder->sound->log_mel, heard(cut, listener.sound()).log_mel));
 }
 
 TEST_CASE("gradients reach the rows of a sound") {

@@ -89,6 +89,25 @@ TEST_CASE("words stand above the spectrogram where they were said, with their ti
   CHECK(find(small, "word.2.begin"));
 }
 
+TEST_CASE("a sound that is heard from a later second on has the times of its file") {
+  const Trace whole = heard_trace();
+  Trace trace = whole;
+  SoundFrames frames = *whole.sound;
+  frames.from = 60.55;
+  trace.sound = std::make_shared<const SoundFrames>(frames);
+  SoundMapOptions options{.head = {0, 0}, .query = 0, .plot = 650};
+  options.spoken = std::make_shared<const SpokenWords>(SpokenWords{{{"oh", 1, 1, 60.65, 61.07}}, "by hand"});
+  const Scene scene = scene_of(trace, options);
+  const Rect plot = std::get<Pixels>(find(scene, "spectrogram")->shape).rect;
+  const auto x_of = [&](double second) { return plot.x + plot.w * (second - 60.55) / 1.3; };
+  CHECK(std::get<Box>(find(scene, "word.0")->shape).rect.x == doctest::Approx(x_of(60.65)));
+  const Text& first = std::get<Text>(find(scene, "time.0")->shape);
+  CHECK(first.text == "60.6 s");
+  CHECK(first.at.x == doctest::Approx(x_of(60.6)));
+  CHECK(scene.description.find("60.55 s to 61.55 s of 61.5 s") != std::string::npos);
+  CHECK(scene.series.front().x[18] == doctest::Approx(60.55 + 1.8));
+}
+
 TEST_CASE("a panel's picture keeps to its room, pitches stand on Slaney's scale, other traces are refused") {
   const Trace trace = heard_trace();
   const Scene small = scene_of(trace, {.head = {0, 0}, .query = 0, .room = SoundMapOptions::Room{300, 140}});

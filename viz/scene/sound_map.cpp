@@ -69,12 +69,24 @@ void add_pitches(Scene& scene, const SoundFrames& sound, const Rect& plot, const
   }
 }
 
-void add_times(Scene& scene, double seconds, const Rect& plot, const Style& style) {
+/// Seconds of the sound's file that the picture shows.
+struct Shown {
+  double from = 0, seconds = 0;
+  double place_of(double second, const Rect& plot) const {
+    return plot.x + plot.w * std::clamp((second - from) / seconds, 0.0, 1.0);
+  }
+};
+
+void add_times(Scene& scene, const Shown& shown, const Rect& plot, const Style& style) {
   const Font font = style.theme.number();
-  const double step = step_of_time(seconds, plot.w, style.measure.width("10.5 s", font) + 14);
-  for (int i = 0; i * step <= seconds; ++i) {
-    const double x = plot.x + plot.w * i * step / seconds;
-    const std::string text = fmt::format("{:g} s", i * step);
+  const double end = shown.from + shown.seconds,
+               step = step_of_time(
+                   shown.seconds, plot.w,
+                   style.measure.width(shown.from > 0 ? fmt::format("{:.1f} s", end) : "10.5 s", font) + 14);
+  const double first = std::ceil(shown.from / step - 1e-9);
+  for (int i = 0; (first + i) * step <= end; ++i) {
+    const double second = (first + i) * step, x = shown.place_of(second, plot);
+    const std::string text = fmt::format("{:.7g} s", second);
     scene.add({Line{{{x, plot.bottom()}, {x, plot.bottom() + 4}}, style.theme.line, 1}, "", ""});
     if (x + style.measure.width(text, font) / 2 > scene.width) break;
     scene.add({Text{{x, plot.bottom() + 7 + 2 * half_capital(font)}, text, font, style.theme.muted, Anchor::middle, 0},
@@ -88,14 +100,14 @@ struct WordPlace {
   double x = 0, end = 0;
   int row = -1;  ///< −1: no room for its letters
 };
-std::vector<WordPlace> places_of(const SpokenWords& spoken, double shown_seconds, const Rect& plot, int rows,
+std::vector<WordPlace> places_of(const SpokenWords& spoken, const Shown& shown, const Rect& plot, int rows,
                                  const Style& style) {
   const Font font = style.theme.caption();
   std::vector<WordPlace> out;
   std::vector<double> taken(static_cast<std::size_t>(rows), -1e9);
   for (const WordTime& word : spoken.words) {
-    const auto x_of = [&](double seconds) { return plot.x + plot.w * std::clamp(seconds / shown_seconds, 0.0, 1.0); };
-    WordPlace& place = out.emplace_back(WordPlace{x_of(word.begin), x_of(word.end), -1});
+    WordPlace& place =
+        out.emplace_back(WordPlace{shown.place_of(word.begin, plot), shown.place_of(word.end, plot), -1});
     const double width = style.measure.width(printable(word.text, 40), font);
     for (int row = 0; row < rows && place.row < 0; ++row)
       if (place.x >= nth(taken, row) && place.x + width <= plot.right() + 2) {
@@ -107,18 +119,18 @@ std::vector<WordPlace> places_of(const SpokenWords& spoken, double shown_seconds
 }
 
 /// Rows that letters take: two where one has no room for all.
-int rows_of_words(const SpokenWords* spoken, double shown_seconds, const Rect& plot, int most, const Style& style) {
+int rows_of_words(const SpokenWords* spoken, const Shown& shown, const Rect& plot, int most, const Style& style) {
   if (!spoken || spoken->words.empty()) return 0;
-  const auto places = places_of(*spoken, shown_seconds, plot, 1, style);
+  const auto places = places_of(*spoken, shown, plot, 1, style);
   return most > 1 && std::ranges::any_of(places, [](const WordPlace& place) { return place.row < 0; }) ? most : 1;
 }
 
 /// `plot`: the spectrogram and what stands below it; the lane of words lies above.
-void add_words(Scene& scene, const SpokenWords& spoken, std::optional<Index> token, double shown_seconds,
+void add_words(Scene& scene, const SpokenWords& spoken, std::optional<Index> token, const Shown& seconds,
                const Rect& plot, int rows, double row_height, const Style& style) {
   const Font font = style.theme.caption();
   const double top = plot.y - rows * row_height;
-  const auto places = places_of(spoken, shown_seconds, plot, rows, style);
+  const auto places = places_of(spoken, seconds, plot, rows, style);
   SceneSeries times{said("words, from second to second"), {}, {}, {}};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const WordTime& word = spoken.words[i];
@@ -149,7 +161,8 @@ void add_words(Scene& scene, const SpokenWords& spoken, std::optional<Index> tok
 
 std::string words_of(const SoundFrames& sound, const SoundValues& values, Index shown) {
   const double read = std::min(sound.seconds, sound.read_seconds());
-  std::string out = sound.seconds > sound.read_seconds()
+  std::string out = sound.from > 0 ? say("{:g} s to {:g} s of {:.1f} s", sound.from, sound.from + read, sound.whole())
+                    : sound.seconds > sound.read_seconds()
                         ? say("the first {} of {:.1f} s", fmt::format("{:g} s", sound.read_seconds()), sound.seconds)
                         : say("{:.2f} s of sound", read);
   if (values.by_key.empty() || shown == sound.keys) return out;
@@ -194,8 +207,9 @@ Scene sound_values_scene(const Trace& trace, const SoundValues& values, const So
     y = std::round(
         add_header(scene, {values.title, options.badge, describe_run(trace), {}}, margin, margin, width + left, style) +
         14);
-  const double shown_seconds = static_cast<double>(keys) * sound.key_seconds(), word_row = 1.45 * theme.caption().size;
-  const int word_rows = rows_of_words(options.spoken.get(), shown_seconds, {std::round(edge + left), 0, width, 0},
+  const Shown seconds{sound.from, static_cast<double>(keys) * sound.key_seconds()};
+  const double word_row = 1.45 * theme.caption().size;
+  const int word_rows = rows_of_words(options.spoken.get(), seconds, {std::round(edge + left), 0, width, 0},
                                       bare && options.room->height < 160 ? 1 : most_word_rows, style);
   const double word_lane = std::round(word_rows * word_row);
   y += word_lane;
@@ -239,7 +253,7 @@ Scene sound_values_scene(const Trace& trace, const SoundValues& values, const So
                "weights.most", values.unit});
     scene.series.push_back({values.name, {}, {}, {}});
     for (Index key = 0; key < sound.keys; ++key) {
-      scene.series.back().x.push_back(static_cast<double>(key) * sound.key_seconds());
+      scene.series.back().x.push_back(sound.from + static_cast<double>(key) * sound.key_seconds());
       scene.series.back().y.push_back(nth(values.by_key, key));
       scene.series.back().labels.push_back(token_label(trace, key));
     }
@@ -253,8 +267,8 @@ Scene sound_values_scene(const Trace& trace, const SoundValues& values, const So
                    0},
                "query", ""});
   if (word_rows > 0)
-    add_words(scene, *options.spoken, options.token, shown_seconds, both, word_rows, word_lane / word_rows, style);
-  add_times(scene, shown_seconds, both, style);
+    add_words(scene, *options.spoken, options.token, seconds, both, word_rows, word_lane / word_rows, style);
+  add_times(scene, seconds, both, style);
   const std::string caption = words_of(sound, values, keys);
   scene.description =
       say("{}; log-mel spectrogram of {} frames, {} mels, a key for {} s{}{}", caption, sound.frames(), sound.mels(),

@@ -25,14 +25,19 @@
 
 namespace headscope {
 
-/// Of models of speech: the sound as its spectrogram, and over it where the pinned token listens.
+/// Of models of speech: the sound as its spectrogram, and over it where the pinned token listens; of a long one, where
+/// it is heard from.
 class SoundPanel {
  public:
   void draw(const PageContext& c);
 
  private:
+  void begin_at(const PageContext& c, const SoundFrames& sound);
+
   SpokenAnswer spoken_{"spoken.sound"};
   SceneSlot slot_{"scene.sound"};
+  double from_ = 0;  ///< seconds, under the hand
+  bool moved_ = false;
 };
 
 /// Text editor and token strip.

@@ -60,6 +60,20 @@ struct Listening {
 };
 }  // namespace
 
+void SoundPanel::begin_at(const PageContext& c, const SoundFrames& sound) {
+  const SoundPlace place = sound_place(c.results().run->request.sound);  // which was read, so that it is one
+  if (!moved_) from_ = place.from;
+  // Its last second at the latest.
+  const double latest = std::max(std::floor(sound.whole()) - 1, 1.0);
+  moved_ |= slider(c.ui, to_say("Begins at"), from_, {0, latest, 0, false, " s", 1});
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort))
+    tooltip(c.ui, {say("{:.1f} s long; {:g} s of it are heard at once", sound.whole(), sound.read_seconds()),
+                   said("On the command line: --sound FILE#t=SECONDS")});
+  if (!moved_ || ImGui::IsMouseDown(ImGuiMouseButton_Left)) return;
+  moved_ = false;
+  if (from_ != place.from) c.app.explorer.run.hear(path_of({place.file, from_}));
+}
+
 void SoundPanel::draw(const PageContext& c) {
   const Document& document = c.state().document;
   section(c.ui, said("SOUND"),
@@ -75,6 +89,9 @@ void SoundPanel::draw(const PageContext& c) {
   }
   const auto whole = c.results().run ? c.results().run->whole : nullptr;
   if (!whole || !whole->encoder || !whole->encoder->sound) return;
+  if (const SoundFrames& sound = *whole->encoder->sound;
+      sound.whole() > sound.read_seconds() && c.results().run->request.sound == document.sound)
+    begin_at(c, sound);
   const bool encoder = document.stack == Stack::encoder;
   const auto shared = encoder ? whole->encoder : whole->cross;
   if (!shared) return;
