@@ -79,6 +79,14 @@ constexpr std::array table{
     in_blocks<Stored::mxfp4>(DType::mxfp4, "MXFP4"),
     in_blocks<Stored::tq1_0>(DType::tq1_0, "TQ1_0"),
     in_blocks<Stored::tq2_0>(DType::tq2_0, "TQ2_0"),
+    in_blocks<Stored::iq1_s>(DType::iq1_s, "IQ1_S"),
+    in_blocks<Stored::iq1_m>(DType::iq1_m, "IQ1_M"),
+    in_blocks<Stored::iq2_xxs>(DType::iq2_xxs, "IQ2_XXS"),
+    in_blocks<Stored::iq2_xs>(DType::iq2_xs, "IQ2_XS"),
+    in_blocks<Stored::iq2_s>(DType::iq2_s, "IQ2_S"),
+    in_blocks<Stored::iq3_xxs>(DType::iq3_xxs, "IQ3_XXS"),
+    in_blocks<Stored::iq3_s>(DType::iq3_s, "IQ3_S"),
+    in_blocks<Stored::nvfp4>(DType::nvfp4, "NVFP4"),
 };
 
 }  // namespace

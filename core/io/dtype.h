@@ -43,7 +43,15 @@ enum class DType {
   iq4_xs,
   mxfp4,
   tq1_0,
-  tq2_0
+  tq2_0,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  nvfp4
 };
 
 struct DTypeInfo {

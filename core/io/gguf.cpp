@@ -29,18 +29,21 @@ struct BlockType {
   DType type;
 };
 constexpr std::array read_types{
-    BlockType{0, DType::f32},     BlockType{1, DType::f16},     BlockType{2, DType::q4_0},   BlockType{3, DType::q4_1},
-    BlockType{6, DType::q5_0},    BlockType{7, DType::q5_1},    BlockType{8, DType::q8_0},   BlockType{10, DType::q2_k},
-    BlockType{11, DType::q3_k},   BlockType{12, DType::q4_k},   BlockType{13, DType::q5_k},  BlockType{14, DType::q6_k},
-    BlockType{20, DType::iq4_nl}, BlockType{23, DType::iq4_xs}, BlockType{24, DType::i8},    BlockType{25, DType::i16},
-    BlockType{26, DType::i32},    BlockType{27, DType::i64},    BlockType{28, DType::f64},   BlockType{30, DType::bf16},
-    BlockType{34, DType::tq1_0},  BlockType{35, DType::tq2_0},  BlockType{39, DType::mxfp4},
+    BlockType{0, DType::f32},      BlockType{1, DType::f16},     BlockType{2, DType::q4_0},
+    BlockType{3, DType::q4_1},     BlockType{6, DType::q5_0},    BlockType{7, DType::q5_1},
+    BlockType{8, DType::q8_0},     BlockType{10, DType::q2_k},   BlockType{11, DType::q3_k},
+    BlockType{12, DType::q4_k},    BlockType{13, DType::q5_k},   BlockType{14, DType::q6_k},
+    BlockType{16, DType::iq2_xxs}, BlockType{17, DType::iq2_xs}, BlockType{18, DType::iq3_xxs},
+    BlockType{19, DType::iq1_s},   BlockType{20, DType::iq4_nl}, BlockType{21, DType::iq3_s},
+    BlockType{22, DType::iq2_s},   BlockType{23, DType::iq4_xs}, BlockType{24, DType::i8},
+    BlockType{25, DType::i16},     BlockType{26, DType::i32},    BlockType{27, DType::i64},
+    BlockType{28, DType::f64},     BlockType{29, DType::iq1_m},  BlockType{30, DType::bf16},
+    BlockType{34, DType::tq1_0},   BlockType{35, DType::tq2_0},  BlockType{39, DType::mxfp4},
+    BlockType{40, DType::nvfp4},
 };
 /// Those that are not read, by the names that llama.cpp gives them.
 std::string name_of_other(std::uint32_t number) {
-  static const std::map<std::uint32_t, const char*> names = {
-      {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"},
-      {19, "IQ1_S"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {29, "IQ1_M"},  {40, "NVFP4"}};
+  static const std::map<std::uint32_t, const char*> names = {{9, "Q8_1"}, {15, "Q8_K"}, {41, "Q1_0"}};
   const auto found = names.find(number);
   return found == names.end() ? fmt::format("type {}", number) : found->second;
 }
@@ -269,9 +272,10 @@ class Reader {
     const auto number = in_.number<std::uint32_t>();
     const auto type = std::ranges::find(read_types, number, &BlockType::number);
     if (type == read_types.end())
-      throw Error(
-          who, "F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4, TQ1_0 or TQ2_0",
-          name_of_other(number), "take the model in one of these quantisations");
+      throw Error(who,
+                  "F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ1_S to IQ4_XS, MXFP4, NVFP4, "
+                  "TQ1_0 or TQ2_0",
+                  name_of_other(number), "take the model in one of these quantisations");
     entry.dtype = type->type;
     const auto bytes = stored_bytes(entry.shape, entry.dtype);
     if (!bytes)

@@ -10,6 +10,7 @@
 // A type decodes 32 numbers at a time: chunk(c) is called before those from 32 c on are asked for; bytes(w) are numbers
 // 4 w … 4 w + 3 of them, a whole number in each signed byte; number(q, half) is the float32 that such a number stands
 // for, in the first or second half of the 32.
+// Those whose numbers stand in a grid are in gguf_grid_blocks-inl.h.
 
 #if defined(HEADSCOPE_GGUF_BLOCKS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADSCOPE_GGUF_BLOCKS_INL_H
@@ -18,6 +19,7 @@
 #define HEADSCOPE_GGUF_BLOCKS_INL_H
 #endif
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -50,6 +52,7 @@ struct BlockType {
     return (bytes + set(each(128 - by))) ^ set(each(128));
   }
   static HWY_INLINE Floats whole(const Bits& number) { return Block::whole(number); }
+  static HWY_INLINE Floats constant(float number) { return Block::as_float(set(std::bit_cast<std::uint32_t>(number))); }
   static HWY_INLINE Floats half(const Bits& low) { return Block::half(low); }
 };
 
@@ -221,6 +224,42 @@ class Mxfp4 {
  private:
   const Block& block_;
   Floats scale_;
+};
+
+/// 64 numbers, 16 of which share a scale: of 8 bytes the first eight are the lower halves.
+template <class Block>
+class Nvfp4 {
+ public:
+  HEADSCOPE_BLOCK_TYPE(Stored::nvfp4)
+  static constexpr Index begin = 4, pieces = 2;
+  HWY_INLINE explicit Nvfp4(const Block& block) : block_(block), scales_(block.template head<0>()) {}
+  HWY_INLINE void chunk(Index c) {
+    at_ = c;
+    for (int half = 0; half < 2; ++half)
+      scale_[half] = scale(Type::some(scales_, static_cast<int>(16 * c) + 8 * half, 255));
+  }
+  HWY_INLINE Bits bytes(Index w) const {
+    return Block::in_table(
+        tiny_floats, Type::some(block_.template word<4>(4 * at_ + w / 4 * 2 + w % 2), w % 4 < 2 ? 0 : 4, each(15)));
+  }
+  HWY_INLINE Floats number(const Floats& q, Index half) const { return scale_[half] * q; }
+
+ private:
+  /// Half of what E4M3 without a sign says, whose upper bit means nothing: 2⁻⁷ and three bits of 2⁻¹⁰ less 2⁻⁷ where
+  /// the exponent is 0. 0x7F, which is no number there, is 0.
+  static HWY_INLINE Floats scale(const Bits& byte) {
+    const Bits number = Block::if_below(byte ^ Type::set(0x7f), 1, Type::set(0), byte & Type::set(0x7f)),
+               up = Block::left(number, 20);
+    const Bits least = Type::set(std::bit_cast<std::uint32_t>(0x1p-7f));
+    return Block::as_float(
+               Block::if_below(number, 8, up + least, up + Type::set(std::bit_cast<std::uint32_t>(0x1p-8f)))) -
+           Block::as_float(Block::if_below(number, 8, least, Type::set(0)));
+  }
+
+  const Block& block_;
+  Index at_ = 0;
+  Bits scales_;
+  Floats scale_[2];
 };
 
 // 256 numbers, whose 8 (Q2_K, Q3_K, Q6_K: 16) groups have scales of their own under one of all.
@@ -441,49 +480,6 @@ class Tq2_0 {
   Index at_ = 0;
   Floats d_;
 };
-
-#undef HEADSCOPE_BLOCK_TYPE
-
-/// body(type_identity of the class that decodes this type where Block says)
-template <class Block, class Body>
-HWY_INLINE void ByBlockType(Stored kind, const Body& body) {
-  switch (kind) {
-    case Stored::q4_0:
-      return body(std::type_identity<Q4_0<Block>>());
-    case Stored::q4_1:
-      return body(std::type_identity<Q4_1<Block>>());
-    case Stored::q5_0:
-      return body(std::type_identity<Q5_0<Block>>());
-    case Stored::q5_1:
-      return body(std::type_identity<Q5_1<Block>>());
-    case Stored::q8_0:
-      return body(std::type_identity<Q8_0<Block>>());
-    case Stored::q2_k:
-      return body(std::type_identity<Q2K<Block>>());
-    case Stored::q3_k:
-      return body(std::type_identity<Q3K<Block>>());
-    case Stored::q4_k:
-      return body(std::type_identity<Q4K<Block>>());
-    case Stored::q5_k:
-      return body(std::type_identity<Q5K<Block>>());
-    case Stored::q6_k:
-      return body(std::type_identity<Q6K<Block>>());
-    case Stored::iq4_nl:
-      return body(std::type_identity<Iq4Nl<Block>>());
-    case Stored::iq4_xs:
-      return body(std::type_identity<Iq4Xs<Block>>());
-    case Stored::mxfp4:
-      return body(std::type_identity<Mxfp4<Block>>());
-    case Stored::tq1_0:
-      return body(std::type_identity<Tq1_0<Block>>());
-    case Stored::tq2_0:
-      return body(std::type_identity<Tq2_0<Block>>());
-    case Stored::f32:
-    case Stored::f16:
-    case Stored::bf16:
-      break;
-  }
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace headscope::stored

@@ -269,6 +269,14 @@ bool none_has_all(std::uint16_t exponent, const std::byte* from, Index count, In
   for (Index i = 0; i < count; ++i) all |= (bits_at(from + i * step) & exponent) == exponent;
   return !all;
 }
+/// The same of scales of IQ1_M, whose exponents stand above the last two of four whole numbers.
+bool no_exponent_is_all_set(const std::byte* from, Index blocks) {
+  constexpr Index bytes = layout(Stored::iq1_m).bytes;
+  bool all = false;
+  for (Index i = 0; i < blocks; ++i, from += bytes)
+    all |= (bits_at(from + bytes - 4) & 0xc000) == 0xc000 && (bits_at(from + bytes - 2) & 0x7000) == 0x7000;
+  return !all;
+}
 constexpr std::uint16_t half_exponent = 0x7c00, bfloat_exponent = 0x7f80;
 }  // namespace
 
@@ -291,6 +299,8 @@ bool finite(Stored kind, const std::byte* from, Index first, Index count) {
   const Layout& of = layout(kind);
   const Index begin = first / of.numbers, end = (first + count + of.numbers - 1) / of.numbers;
   if (kind == Stored::mxfp4) return blocks::finite(kind, from + begin * of.bytes, end - begin);
+  if (kind == Stored::nvfp4) return true;  // whose scales are finite
+  if (kind == Stored::iq1_m) return no_exponent_is_all_set(from + begin * of.bytes, end - begin);
   // Whole numbers of few bits times a scale of few are far below the largest float32.
   return std::ranges::all_of(of.halves, [&](Index at) {
     return at < 0 || none_has_all(half_exponent, from + begin * of.bytes + at, end - begin, of.bytes);

@@ -1,7 +1,7 @@
 #pragma once
 // Numbers as files keep them, read where they lie. Each is one float32: F16 and BF16 exactly, those in GGUF's blocks
 // (whole numbers of few bits behind the scales that multiply them) as the format's own package decodes them, to the bit
-// (gguf_blocks-inl.h). So a product with numbers as they are stored is that with their float32 copy.
+// (gguf_types-inl.h). So a product with numbers as they are stored is that with their float32 copy.
 // Instruction set chosen at run time (Highway). Thread rule: pure functions.
 
 #include <cstddef>
@@ -31,7 +31,15 @@ enum class Stored : std::uint8_t {
   iq4_xs,
   mxfp4,
   tq1_0,
-  tq2_0
+  tq2_0,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  nvfp4
 };
 
 namespace stored {
@@ -60,6 +68,14 @@ inline constexpr Layout layouts[] = {
     {32, 17},               // MXFP4
     {256, 54, {52, -1}},    // TQ1_0
     {256, 66, {64, -1}},    // TQ2_0
+    {256, 50, {0, -1}},     // IQ1_S
+    {256, 56},              // IQ1_M: four bits in each of four places
+    {256, 66, {0, -1}},     // IQ2_XXS
+    {256, 74, {0, -1}},     // IQ2_XS
+    {256, 82, {0, -1}},     // IQ2_S
+    {256, 98, {0, -1}},     // IQ3_XXS
+    {256, 110, {0, -1}},    // IQ3_S
+    {64, 36},               // NVFP4
 };
 constexpr const Layout& layout(Stored kind) {
   return layouts[static_cast<std::size_t>(kind)];

@@ -17,7 +17,7 @@
 #define HWY_TARGET_INCLUDE "core/tensor/stored_blocks.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target, or they would be compiled for one instruction set only.
-#include "core/tensor/gguf_blocks-inl.h"
+#include "core/tensor/gguf_types-inl.h"
 #include "core/tensor/stored_columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,6 +55,7 @@ class OneBlock {
     for (int i = 0; i < 32; i += 8) found |= Bits{static_cast<std::uint8_t>(table[places >> i & 15])} << i;
     return found;
   }
+  static HWY_INLINE Bits in_grid(const std::uint32_t* points, Bits place) { return points[place]; }
   static HWY_INLINE float whole(Bits number) { return static_cast<float>(static_cast<std::int32_t>(number)); }
   template <int i>
   static HWY_INLINE float of_byte(Bits bytes) {
@@ -200,6 +201,9 @@ class TurnedBlock {
     return of([&](int i) HWY_ATTR {
       return hn::BitCast(Tag(), hn::TableLookupBytes(hn::LoadDup128(bytes, table), hn::BitCast(bytes, places.v[i])));
     });
+  }
+  static HWY_INLINE Bits in_grid(const std::uint32_t* points, const Bits& places) {
+    return of([&](int i) HWY_ATTR { return hn::GatherIndex(Tag(), points, hn::BitCast(Whole(), places.v[i])); });
   }
   static HWY_INLINE Floats whole(const Bits& number) {
     return floats([&](int i) HWY_ATTR { return hn::ConvertTo(D(), hn::BitCast(Whole(), number.v[i])); });

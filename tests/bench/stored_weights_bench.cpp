@@ -342,8 +342,16 @@ BENCHMARK_CAPTURE(blocks_beside_floats, q3_k, Stored::q3_k)->Apply(few_and_many)
 BENCHMARK_CAPTURE(blocks_beside_floats, q4_k, Stored::q4_k)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, q5_k, Stored::q5_k)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, q6_k, Stored::q6_k)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq1_s, Stored::iq1_s)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq1_m, Stored::iq1_m)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq2_xxs, Stored::iq2_xxs)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq2_xs, Stored::iq2_xs)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq2_s, Stored::iq2_s)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq3_xxs, Stored::iq3_xxs)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, iq3_s, Stored::iq3_s)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, iq4_nl, Stored::iq4_nl)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, iq4_xs, Stored::iq4_xs)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, mxfp4, Stored::mxfp4)->Apply(few_and_many);
+BENCHMARK_CAPTURE(blocks_beside_floats, nvfp4, Stored::nvfp4)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, tq1_0, Stored::tq1_0)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, tq2_0, Stored::tq2_0)->Apply(few_and_many);

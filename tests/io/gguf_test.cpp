@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -84,10 +86,25 @@ TEST_CASE("every block type decodes to the bits that the gguf package gives") {
     CHECK(std::memcmp(found.data(), expected.data(), found.bytes()) == 0);
     ++compared;
   }
-  CHECK(compared == 17);
+  CHECK(compared == 25);
   CHECK(file.format() == "GGUF v3");
   CHECK(dtype_name(file.entry("q4_k").dtype) == "Q4_K");
   CHECK(file.entry("q6_k").size == 2 * 210);
+}
+
+TEST_CASE("every point of every grid is the gguf package's, with signs of all kinds") {
+  const GgufFile file = GgufFile::open(reference("formats/grids.gguf"));
+  int compared = 0;
+  for (const auto& [name, entry] : file.tensors()) {
+    if (name.ends_with(".expected")) continue;
+    CAPTURE(name);
+    const Tensor found = file.tensor(name).packed();
+    const std::vector<std::int8_t> expected = file.entry(name + ".expected").items<std::int8_t>();
+    REQUIRE(static_cast<std::size_t>(found.size()) == expected.size());
+    CHECK(std::ranges::equal(found.values(), expected, [](float x, std::int8_t y) { return x == y; }));
+    ++compared;
+  }
+  CHECK(compared == 6);
 }
 
 TEST_CASE("Q4_0 and Q4_K by hand") {
@@ -118,6 +135,54 @@ TEST_CASE("Q4_0 and Q4_K by hand") {
   CHECK(t.at(5 * 32 + 7) == 35.0f * 9 - 2.0f * 21);
   CHECK(t.at(5 * 32 + 8) == -2.0f * 21);
   CHECK(t.at(0) == 0.0f);
+}
+
+TEST_CASE("IQ2_XXS, IQ1_M and NVFP4 by hand") {
+  const auto opened = [](std::uint32_t type, std::uint64_t numbers, const std::string& block) {
+    const auto path = scratch_dir("gguf") / "m.gguf";
+    Parts parts;
+    parts.type = type;
+    parts.extent = numbers;
+    parts.data = block;
+    write_file_atomically(path, parts.bytes());
+    return GgufFile::open(path).tensor("a");
+  };
+  // d = 2; group 3 names point 2 (5, 0, … of two bits each: 25 25 8 …), has the signs 0b0000010 of its second eight and
+  // the scale 6: 2 · (0.5 + 6) ÷ 4. An odd number of signs sets the eighth.
+  std::string block = raw<std::uint16_t>(0x4000) + std::string(64, '\0');
+  block[2 + 3 * 8 + 1] = 2;
+  block.replace(2 + 3 * 8 + 4, 4, raw<std::uint32_t>(6u << 28 | 0b0000010u << 7));
+  Tensor t = opened(16, 256, block);
+  const float by = 2.0f * 6.5f / 4;
+  const float point[] = {25, -25, 8, 8, 8, 8, 8, -8};
+  for (Index i = 0; i < 8; ++i) CHECK(t.at(3 * 32 + 8 + i) == by * point[i]);
+  CHECK(t.at(3 * 32 + 16) == by * 8);
+  CHECK(t.at(0) == 2.0f * 0.5f / 4 * 8);
+
+  // d = 1 = 0x3c00, its digits above the scales; scale 5 of the third 16 numbers, whose eights name point 0 (−1 …) an
+  // eighth less, and the last (1 …), 2047, an eighth more.
+  block = std::string(56, '\0');
+  block[32 + 2] = static_cast<char>(0x78);
+  block[5] = static_cast<char>(0xff);
+  block.replace(48, 8,
+                raw<std::uint16_t>(0x0000 | 5u << 6) + raw<std::uint16_t>(0x0000) + raw<std::uint16_t>(0xc000) +
+                    raw<std::uint16_t>(0x3000));
+  t = opened(29, 256, block);
+  CHECK(t.at(32) == 11 * -1.125f);
+  CHECK(t.at(39) == 11 * -1.125f);
+  CHECK(t.at(40) == 11 * 1.125f);
+  CHECK(t.at(0) == -0.875f);
+
+  // The scales 1.5 (exponent 7, mantissa 4), 3 ÷ 2⁹ without exponent, 0x7F, no number, which is 0, and 0xFF, 480; 3 and
+  // −6.
+  block = std::string("\x3c\x03\x7f\xff", 4) + std::string(32, '\xf5');
+  t = opened(40, 64, block);
+  for (const auto& [at, scale] : {std::pair<Index, float>{0, 1.5f}, {16, 3.0f / 512}, {32, 0.0f}, {48, 480.0f}}) {
+    CHECK(t.at(at) == scale * 3);
+    CHECK(t.at(at + 7) == scale * 3);
+    CHECK(t.at(at + 8) == scale * -6);
+    CHECK(t.at(at + 15) == scale * -6);
+  }
 }
 
 TEST_CASE("keys of every type are read") {
@@ -169,9 +234,36 @@ TEST_CASE("lying and broken GGUF files are refused with file, tensor or key, and
   CHECK(says(refusal([](Parts& p) { p.offset = 32; }), "tensor a: expected data inside the file"));
   CHECK(says(refusal([](Parts& p) { p.offset = 8; }), "an offset that 32 divides, found 8"));
   CHECK(says(refusal([](Parts& p) { p.offset = UINT64_MAX - 31; }), "tensor a: expected data inside the file"));
-  CHECK(says(refusal([](Parts& p) { p.type = 16; }), "found IQ2_XXS"));
+  CHECK(says(refusal([](Parts& p) { p.type = 9; }), "found Q8_1"));
+  CHECK(says(refusal([](Parts& p) { p.type = 41; }), "IQ1_S to IQ4_XS, MXFP4, NVFP4, TQ1_0 or TQ2_0, found Q1_0"));
   CHECK(says(refusal([](Parts& p) { p.type = 99; }), "found type 99"));
   CHECK(says(refusal([](Parts& p) { p.type = 12; }), "rows of whole blocks of 256"));
+  // Types by number, their blocks: so many numbers in so many bytes.
+  struct Block {
+    std::uint32_t type;
+    std::uint64_t numbers, bytes;
+  };
+  for (const Block block : {Block{16, 256, 66},
+                            {17, 256, 74},
+                            {18, 256, 98},
+                            {19, 256, 50},
+                            {21, 256, 110},
+                            {22, 256, 82},
+                            {29, 256, 56},
+                            {40, 64, 36}}) {
+    CAPTURE(block.type);
+    const auto of = [&](std::uint64_t numbers, std::uint64_t bytes) {
+      return [=](Parts& p) {
+        p.type = block.type;
+        p.extent = numbers;
+        p.data = std::string(bytes, '\0');
+      };
+    };
+    CHECK(refusal(of(2 * block.numbers, 2 * block.bytes)).empty());
+    CHECK(says(refusal(of(2 * block.numbers, 2 * block.bytes - 1)), "tensor a: expected data inside the file"));
+    CHECK(
+        says(refusal(of(block.numbers / 2, block.bytes)), "rows of whole blocks of " + std::to_string(block.numbers)));
+  }
   CHECK(says(refusal([](Parts& p) { p.type = 26; }), "tensor a: expected a floating-point dtype"));
   const auto two = [](const std::string& second, std::uint64_t offset) {
     return [=](Parts& p) {

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Writes tests/reference/formats/: models and tensors in every format that core/io reads, by the formats' own libraries.
 
-    python3 -m pip install numpy gguf torch safetensors sentencepiece && python3 tests/reference/make_formats.py
+    python3 -m pip install numpy gguf torch transformers safetensors sentencepiece && python3 tests/reference/make_formats.py
 
 blocks.gguf          every block type of GGUF from random bytes, and what the gguf package decodes them to (NAME.expected)
 llama-gqa.gguf       the folder of that name, as llama.cpp's converter writes it: rows of q and k in pairs
-llama-blocks.gguf    a small Llama with a matrix in every block type but Q8_0, from random bytes
+grids.gguf           every point of the grids of IQ types, and the whole numbers that the package decodes them to (NAME.expected)
+llama-blocks.gguf    a small Llama with a matrix in every block type but Q8_0 and those of
+llama-grids.gguf     another in all IQ types that have grids, and NVFP4
+llama-grids/         its logits by transformers in float64, of what the package decodes its matrices to, with an adapter and without
 gpt2.gguf            training-gpt2, its matrices transposed
 rope.gguf            the keys of a Llama 3.1 and the factors of its rotary frequencies, without blocks
 *-tokenizer.gguf     the vocabularies of tokenizers/gpt2, llama3, smol and sentencepiece as keys
@@ -28,6 +31,7 @@ from gguf import GGMLQuantizationType as Q
 from gguf.constants import GGML_QUANT_SIZES
 from gguf.quants import dequantize
 from safetensors.numpy import load_file
+from safetensors.numpy import save_file as save_numpy
 from safetensors.torch import save_file
 
 HERE = pathlib.Path(__file__).parent
@@ -53,33 +57,78 @@ def write_gguf(name, architecture, fill):
 def scales_of(kind):
     """Bytes of a block at which scales stand as halves."""
     return {Q.Q6_K: [208], Q.Q4_1: [0, 2], Q.Q5_1: [0, 2], Q.Q4_K: [0, 2], Q.Q5_K: [0, 2], Q.Q2_K: [80, 82], Q.Q3_K: [108],
-            Q.TQ1_0: [52], Q.TQ2_0: [64], Q.MXFP4: []}.get(kind, [0])
+            Q.TQ1_0: [52], Q.TQ2_0: [64], Q.MXFP4: [], Q.NVFP4: []}.get(kind, [0])
+
+
+def put_scales(blocks, kind, draw):
+    """Writes each scale of the blocks that stands there as a half: what draw() gives, float16 (blocks)."""
+    if kind == Q.IQ1_M:  # four bits of it above each of the last four whole numbers
+        bits = draw().view(np.uint16)
+        for i in range(4):
+            blocks[:, 49 + 2 * i] = blocks[:, 49 + 2 * i] & 15 | (bits >> 4 * i & 15).astype(np.uint8) << 4
+        return
+    for at in scales_of(kind):
+        blocks[:, at : at + 2] = draw().view(np.uint8).reshape(-1, 2)
 
 
 def blocks(rng):
     def fill(writer):
         for kind in (Q.BF16, Q.F16, Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.MXFP4,
-                     Q.Q2_K, Q.Q3_K, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0):
+                     Q.Q2_K, Q.Q3_K, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0, Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S, Q.IQ1_S,
+                     Q.IQ1_M, Q.NVFP4):
             items, size = GGML_QUANT_SIZES[kind]
             rows, per_row = 2, max(1, 256 // items)
             data = rng.integers(0, 256, (rows, per_row * size), np.uint8)
             view = data.reshape(-1, size)
             if kind == Q.MXFP4:  # the exponent; 0 and 1 are its subnormals
                 view[:, 0] = np.concatenate([[0, 1, 2], rng.integers(110, 140, len(view) - 3)])
+            elif kind == Q.NVFP4:  # without exponent, no number (which is 0), with a sign (which means nothing)
+                view[:3, :4] = [[0, 1, 7, 0x7F], [0x80, 0x83, 0xFF, 0xBC], [0x08, 0x7E, 0x40, 0xC1]]
             elif kind in (Q.BF16, Q.F16):
                 values = rng.standard_normal(len(view)).astype(np.float32)
                 data = values.astype(np.float16) if kind == Q.F16 else (values.view(np.uint32) >> 16).astype(np.uint16)
                 data = data.reshape(rows, per_row).view(np.uint8)
             else:  # halves that are finite
-                for at in scales_of(kind):
+                def draw():
                     half = (rng.standard_normal(len(view)) * 0.02).astype(np.float16)
                     half[0] = 3e-6  # a subnormal
-                    view[:, at : at + 2] = half.view(np.uint8).reshape(-1, 2)
+                    return half
+                put_scales(view, kind, draw)
             name = kind.name.lower()
             writer.add_tensor(name, data, raw_dtype=kind)
             writer.add_tensor(name + ".expected", dequantize(data, kind).astype(np.float32))
 
     write_gguf("blocks.gguf", "blocks", fill)
+
+
+def grids(rng):
+    """A block of each type has its scale where it is a whole number's, and each point once, its numbers with any signs."""
+    def fill(writer):
+        for kind, points, each in ((Q.IQ2_XXS, 256, 8), (Q.IQ2_XS, 512, 8), (Q.IQ2_S, 1024, 8), (Q.IQ3_XXS, 256, 4),
+                                   (Q.IQ3_S, 512, 4), (Q.IQ1_S, 2048, 8)):
+            places = rng.permutation(points).reshape(-1, 256 // each)
+            low, count = (places & 255).astype(np.uint8), len(places)
+            bytes_of = lambda part: part.view(np.uint8).reshape(count, -1)
+            some = lambda bits, width: rng.integers(0, 1 << bits, (count, width), np.uint32)
+            packed = lambda high, bits, of: sum(high.reshape(count, -1, of)[..., i] << bits * i for i in range(of))
+            high = places >> 8
+            d, parts = {
+                Q.IQ2_XXS: (8, lambda: [bytes_of(np.stack([low.reshape(count, 8, 4).view(np.uint32)[..., 0], some(28, 8)], -1))]),
+                Q.IQ2_XS: (8, lambda: [bytes_of((places | some(7, 32) << 9).astype(np.uint16)), np.zeros((count, 8), np.uint8)]),
+                Q.IQ2_S: (8, lambda: [low, some(8, 32), packed(high, 2, 4), np.zeros((count, 8))]),
+                Q.IQ3_XXS: (4, lambda: [low, bytes_of(some(28, 8))]),
+                Q.IQ3_S: (1, lambda: [low, packed(high, 1, 8), some(8, 32), np.zeros((count, 4))]),
+                Q.IQ1_S: (8, lambda: [low, bytes_of((packed(high, 3, 4) | some(1, 8) << 15).astype(np.uint16))]),
+            }[kind]
+            scale = np.repeat(np.float16([[d]]), count, 0).view(np.uint8)
+            data = np.concatenate([scale] + [part.astype(np.uint8) for part in parts()], 1)
+            numbers = dequantize(data, kind)
+            assert (numbers == numbers.astype(np.int8)).all()
+            assert len({tuple(point) for point in np.abs(numbers.reshape(-1, each))}) >= points // 2
+            writer.add_tensor(kind.name.lower(), data, raw_dtype=kind)
+            writer.add_tensor(kind.name.lower() + ".expected", numbers.astype(np.int8))
+
+    write_gguf("grids.gguf", "grids", fill)
 
 
 def in_pairs(rows, heads):
@@ -120,10 +169,11 @@ def llama_gguf():
     write_gguf("llama-gqa.gguf", "llama", fill)
 
 
-def blocks_gguf(rng):
-    width, heads, kv, d_head, mlp, vocab = 256, 2, 1, 32, 32, 48
-    short = iter((Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.IQ4_NL, Q.MXFP4))  # of inputs that are not whole blocks of 256
-    long = iter((Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0, Q.Q4_K, Q.Q6_K))
+def blocks_gguf(rng, name, mlp, short, long):
+    """`short`: the types of the two tables and of matrices whose inputs are no whole blocks of 256; `long`: of others.
+    Returns what the matrices decode to."""
+    width, heads, kv, d_head, vocab = 256, 2, 1, 32, 48
+    short, long, numbers = iter(short), iter(long), {}
 
     def fill(writer):
         writer.add_block_count(2)
@@ -145,12 +195,18 @@ def blocks_gguf(rng):
             data = rng.integers(0, 256, (out * inputs // items, size), np.uint8)
             if kind == Q.MXFP4:
                 data[:, 0] = rng.integers(121, 124, len(data))
-            for at in scales_of(kind):
-                data[:, at : at + 2] = np.float16([1.0]).view(np.uint8)
-            size_of = np.abs(dequantize(data, kind)).max(1)
-            for at in scales_of(kind):
-                data[:, at : at + 2] = (rng.uniform(0.1, 0.3, len(data)) / size_of).astype(np.float16).view(np.uint8).reshape(-1, 2)
+            elif kind == Q.NVFP4:
+                data[:, :4] = rng.integers(8, 24, (len(data), 4))
+            else:
+                put_scales(data, kind, lambda: np.repeat(np.float16(1), len(data)))
+                size_of = np.abs(dequantize(data, kind)).max(1)
+                put_scales(data, kind, lambda: (rng.uniform(0.1, 0.3, len(data)) / size_of).astype(np.float16))
             writer.add_tensor(name, data.reshape(out, -1), raw_dtype=kind)
+            numbers[name] = dequantize(data, kind).reshape(out, inputs)
+            if name == "blk.1.attn_output.weight" and kind == Q.NVFP4:  # as files of NVIDIA's checkpoints have it
+                writer.add_tensor("blk.1.attn_output.scale", np.float32([0.37]))
+                writer.add_tensor("blk.1.attn_output.input_scale", np.float32([1.5]))
+                numbers[name] = numbers[name].astype(np.float64) * np.float32(0.37)
 
         matrix("token_embd.weight", vocab, width, next(short))
         matrix("output.weight", vocab, width, next(short))
@@ -166,7 +222,56 @@ def blocks_gguf(rng):
             matrix(f"blk.{i}.ffn_up.weight", mlp, width, next(long))
             matrix(f"blk.{i}.ffn_down.weight", width, mlp, next(short))
 
-    write_gguf("llama-blocks.gguf", "llama", fill)
+    write_gguf(name, "llama", fill)
+    return numbers
+
+
+def grids_gguf(rng):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    numbers = blocks_gguf(rng, "llama-grids.gguf", 64, (Q.NVFP4, Q.IQ3_S, Q.NVFP4, Q.NVFP4, Q.NVFP4, Q.NVFP4),
+                          (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S, Q.IQ1_S, Q.IQ1_M, Q.IQ2_XXS, Q.IQ3_XXS, Q.IQ1_S))
+    config = LlamaConfig(vocab_size=48, hidden_size=256, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+                         num_key_value_heads=1, head_dim=32, max_position_embeddings=64, rms_norm_eps=1e-5, rope_theta=10000.0,
+                         tie_word_embeddings=False, attn_implementation="eager")
+    model = LlamaForCausalLM(config).double().eval()
+    state = {name: torch.ones_like(tensor) for name, tensor in model.state_dict().items()}
+    for name, tensor in numbers.items():
+        if "attn_q" in name or "attn_k" in name:  # the pairs that llama.cpp keeps, as halves
+            heads = 2 if "attn_q" in name else 1
+            tensor = tensor.reshape(heads, 16, 2, 256).swapaxes(1, 2).reshape(tensor.shape)
+        for theirs, ours in (("attn_output", "self_attn.o_proj"), ("output.", "lm_head."), ("token_embd", "model.embed_tokens"),
+                             ("blk", "model.layers"), ("attn_q", "self_attn.q_proj"), ("attn_k", "self_attn.k_proj"),
+                             ("attn_v", "self_attn.v_proj"), ("ffn_gate", "mlp.gate_proj"), ("ffn_up", "mlp.up_proj"),
+                             ("ffn_down", "mlp.down_proj")):
+            name = name.replace(theirs, ours)
+        assert state[name].shape == tensor.shape
+        state[name] = torch.tensor(tensor).double()
+    text = torch.tensor([[3, 17, 8, 21, 40, 3, 17, 9, 33, 12, 40, 5, 3]])
+
+    def logits():
+        model.load_state_dict(state)
+        with torch.no_grad():
+            return model(text).logits[0].numpy()
+
+    expected = {"logits": logits()}
+    rank, alpha, lora = 2, 6, {}
+    for layer in range(2):
+        for part in ("self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj"):
+            weight = state[f"model.layers.{layer}.{part}.weight"]
+            a = rng.standard_normal((rank, weight.shape[1])).astype(np.float32) * 0.2
+            b = rng.standard_normal((weight.shape[0], rank)).astype(np.float32) * 0.2
+            lora[f"base_model.model.model.layers.{layer}.{part}.lora_A.weight"] = a
+            lora[f"base_model.model.model.layers.{layer}.{part}.lora_B.weight"] = b
+            weight += alpha / rank * torch.tensor(b.astype(np.float64) @ a.astype(np.float64))
+    expected["adapted"] = logits()
+    folder = OUT / "llama-grids"
+    folder.mkdir(exist_ok=True)
+    save_numpy(lora, folder / "adapter_model.safetensors")
+    settings = dict(peft_type="LORA", r=rank, lora_alpha=alpha, bias="none", base_model_name_or_path="llama-grids.gguf",
+                    target_modules=["q_proj", "o_proj", "down_proj"])
+    (folder / "adapter_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    save_numpy(expected, folder / "expected.safetensors")
 
 
 def rope_gguf():
@@ -376,7 +481,11 @@ def main():
     rng = np.random.default_rng(20)
     blocks(rng)
     llama_gguf()
-    blocks_gguf(np.random.default_rng(3))  # of its own: what follows stays as it is
+    grids(np.random.default_rng(4))  # of their own: what follows stays as it is
+    blocks_gguf(np.random.default_rng(3), "llama-blocks.gguf", 32,
+                (Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.IQ4_NL, Q.MXFP4),
+                (Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_XS, Q.TQ1_0, Q.TQ2_0, Q.Q4_K, Q.Q6_K))
+    grids_gguf(np.random.default_rng(5))
     rope_gguf()
     gpt2_gguf()
     llama2c()

@@ -12,9 +12,19 @@
 
 namespace headscope::testing {
 
-inline constexpr Stored block_kinds[] = {Stored::q8_0,   Stored::q4_0,   Stored::q4_1,  Stored::q5_0,  Stored::q5_1,
-                                         Stored::q2_k,   Stored::q3_k,   Stored::q4_k,  Stored::q5_k,  Stored::q6_k,
-                                         Stored::iq4_nl, Stored::iq4_xs, Stored::mxfp4, Stored::tq1_0, Stored::tq2_0};
+inline constexpr Stored block_kinds[] = {Stored::q8_0,    Stored::q4_0,  Stored::q4_1,    Stored::q5_0,   Stored::q5_1,
+                                         Stored::q2_k,    Stored::q3_k,  Stored::q4_k,    Stored::q5_k,   Stored::q6_k,
+                                         Stored::iq1_s,   Stored::iq1_m, Stored::iq2_xxs, Stored::iq2_xs, Stored::iq2_s,
+                                         Stored::iq3_xxs, Stored::iq3_s, Stored::iq4_nl,  Stored::iq4_xs, Stored::mxfp4,
+                                         Stored::nvfp4,   Stored::tq1_0, Stored::tq2_0};
+
+/// Writes the scale of a block of IQ1_M, four bits above each of its last four whole numbers.
+inline void put_scale_apart(std::byte* block, std::uint16_t half) {
+  for (int i = 0; i < 4; ++i) {
+    std::byte& upper = block[49 + 2 * i];
+    upper = (upper & std::byte{0x0f}) | static_cast<std::byte>((half >> 4 * i & 0xf) << 4);
+  }
+}
 
 /// Blocks of any bytes, whose numbers are finite and at most as large as the largest of `values` where they lie.
 inline Tensor blocks_of_any_bytes(Stored kind, const Tensor& values) {
@@ -35,6 +45,10 @@ inline Tensor blocks_of_any_bytes(Stored kind, const Tensor& values) {
         const std::uint16_t bits = float_to_half(by);
         if (at >= 0) std::memcpy(to + at, &bits, sizeof bits);
       }
+      if (kind == Stored::iq1_m) put_scale_apart(to, float_to_half(by));
+      if (kind == Stored::nvfp4)  // four scales below twice the power of two
+        for (int k = 0; k < 4; ++k)
+          to[k] = static_cast<std::byte>(8 * std::clamp(std::ilogb(std::max(by, 1e-30f)) + 7 - k, 0, 14) + 2 * k);
       if (kind == Stored::mxfp4) to[0] = static_cast<std::byte>(127 + std::ilogb(std::max(by, 1e-30f)));
       std::vector<float> numbers(static_cast<std::size_t>(of.numbers));
       stored::decode(kind, to, 0, of.numbers, numbers.data());

@@ -433,7 +433,9 @@ TEST_CASE("a number that is not finite is found wherever it lies") {
         for (const Index half : of.halves) {
           Tensor bad = stored_copy(kind, random_tensor({64, wide}, 1));
           std::byte* const block = bad.mutable_stored() + at / of.numbers * of.bytes;
-          if (kind == Stored::mxfp4) {
+          if (kind == Stored::iq1_m) {
+            put_scale_apart(block, static_cast<std::uint16_t>(0x7c00 + nan));
+          } else if (kind == Stored::mxfp4) {
             block[0] = std::byte{254};  // twelve halves of 2¹²⁷ are more than float32 has
           } else if (half >= 0 || stored::plain(kind)) {
             const std::uint16_t bits = (kind == Stored::bf16 ? 0x7f80 : 0x7c00) + nan;
@@ -460,6 +462,24 @@ TEST_CASE("MXFP4 is finite as its numbers are: large scales before small numbers
       std::fill(numbers.mutable_stored() + 1, numbers.mutable_stored() + 17, static_cast<std::byte>(place * 17));
       CHECK(backend.finite(numbers) == std::isfinite(numbers.at(0, 3)));
     }
+}
+
+TEST_CASE("all scales of NVFP4 are finite, and so are those of IQ1_M below infinity") {
+  Backend backend(1);
+  Tensor numbers = Tensor::uninitialized(Stored::nvfp4, {1, 64});
+  std::fill(numbers.mutable_stored(), numbers.mutable_stored() + 36, std::byte{0x77});
+  for (int scale = 0; scale < 256; ++scale) {
+    numbers.mutable_stored()[0] = static_cast<std::byte>(scale);
+    CHECK(std::isfinite(numbers.at(0, 3)));
+    CHECK(backend.finite(numbers));
+  }
+  Tensor apart = Tensor::uninitialized(Stored::iq1_m, {1, 256});
+  std::fill(apart.mutable_stored(), apart.mutable_stored() + 56, std::byte{0xff});
+  for (const std::uint16_t half : {0x0000, 0x3bff, 0x7bff, 0xfbff, 0x77ff, 0x6fff, 0x7c00, 0xfc00, 0x7fff}) {
+    put_scale_apart(apart.mutable_stored(), half);
+    CHECK(backend.finite(apart) == std::isfinite(apart.at(0, 200)));
+    CHECK(backend.finite(apart) == ((half & 0x7c00) != 0x7c00));
+  }
 }
 
 }  // namespace headscope::stored_test
