@@ -299,9 +299,8 @@ bool finite(Stored kind, const std::byte* from, Index first, Index count) {
   const Layout& of = layout(kind);
   const Index begin = first / of.numbers, end = (first + count + of.numbers - 1) / of.numbers;
   if (kind == Stored::mxfp4) return blocks::finite(kind, from + begin * of.bytes, end - begin);
-  if (kind == Stored::nvfp4) return true;  // whose scales are finite
   if (kind == Stored::iq1_m) return no_exponent_is_all_set(from + begin * of.bytes, end - begin);
-  // Whole numbers of few bits times a scale of few are far below the largest float32.
+  // Whole numbers of few bits times a scale of few are far below the largest float32; scales of NVFP4 are all finite.
   return std::ranges::all_of(of.halves, [&](Index at) {
     return at < 0 || none_has_all(half_exponent, from + begin * of.bytes + at, end - begin, of.bytes);
   });

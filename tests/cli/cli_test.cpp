@@ -347,6 +347,15 @@ TEST_CASE("inspect says the format and the stored types, and every format runs")
   CHECK(gguf["stored"] == json({{"F32", 28}}));
   CHECK(gguf["family"] == "gpt2");
   CHECK(gguf["metadata"]["gpt2.block_count"] == "2");
+  CHECK(parsed(run_cli({"inspect", file("llama-grids.gguf"), "--json"}))["stored"] == json({{"F32", 7},
+                                                                                            {"IQ1_M", 1},
+                                                                                            {"IQ1_S", 2},
+                                                                                            {"IQ2_S", 1},
+                                                                                            {"IQ2_XS", 1},
+                                                                                            {"IQ2_XXS", 2},
+                                                                                            {"IQ3_S", 2},
+                                                                                            {"IQ3_XXS", 2},
+                                                                                            {"NVFP4", 5}}));
   const std::string blocks = run_cli({"inspect", file("state.pt")}).out;
   CHECK(blocks.find("PyTorch: 15 tensors (1 BF16, 1 BOOL, 1 F16, 9 F32, 1 F64, 1 I64, 1 U8)") != std::string::npos);
   CHECK(parsed(run_cli({"inspect", file("sharded"), "--json"}))["format"] == "PyTorch, 2 files");

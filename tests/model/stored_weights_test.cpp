@@ -322,7 +322,7 @@ TEST_CASE("a GGUF file in Q8_0, multiplied as it is stored, gives the trace of i
   for (const AttentionMap& map : b->maps) CHECK(largest_difference(a->map(map.id()).to_dense(), map.to_dense()) < 2e-6);
 }
 
-TEST_CASE("a GGUF file with a matrix in every block type is computed to the bits of what they decode to") {
+TEST_CASE("GGUF files with a matrix in every block type are computed to the bits of what they decode to") {
   /// Multiplies by the float32 copies of all matrices, in the same blocks.
   class Decoded final : public Backend {
    public:
@@ -335,25 +335,46 @@ TEST_CASE("a GGUF file with a matrix in every block type is computed to the bits
       return PackedMatrix::pack(floats, pool(), 0);
     }
   };
-  const fs::path file = reference("formats/llama-blocks.gguf");
-  const Subject stored(file, std::make_unique<AsStored>(2)), floats(file, std::make_unique<Decoded>(2));
-  std::set<Stored> seen{stored.loaded.model->weights().unembedding.kind(),
-                        stored.loaded.model->weights().token_embedding.kind()};
-  for (const int layer : {0, 1})
-    for (const WeightMatrix which : {WeightMatrix::q, WeightMatrix::k, WeightMatrix::v, WeightMatrix::o,
-                                     WeightMatrix::mlp_gate, WeightMatrix::mlp_in, WeightMatrix::mlp_out})
-      seen.insert(stored.loaded.model->projection(layer, which).weight.kind());
+  std::set<Stored> seen;
+  for (const char* name : {"llama-blocks.gguf", "llama-grids.gguf"}) {
+    CAPTURE(name);
+    const fs::path file = reference("formats") / name;
+    const Subject stored(file, std::make_unique<AsStored>(2)), floats(file, std::make_unique<Decoded>(2));
+    seen.insert(stored.loaded.model->weights().unembedding.kind());
+    seen.insert(stored.loaded.model->weights().token_embedding.kind());
+    for (const int layer : {0, 1})
+      for (const WeightMatrix which : {WeightMatrix::q, WeightMatrix::k, WeightMatrix::v, WeightMatrix::o,
+                                       WeightMatrix::mlp_gate, WeightMatrix::mlp_in, WeightMatrix::mlp_out})
+        seen.insert(stored.loaded.model->projection(layer, which).weight.kind());
+    for (const std::size_t length : {std::size_t{1}, std::size_t{2}, text.size()}) {
+      const std::vector<std::int32_t> some(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+      const auto a = stored.trace(some, MapStorage::dense, true), b = floats.trace(some, MapStorage::dense, true);
+      CHECK(std::ranges::all_of(b->logits.packed().values(), [](float logit) { return std::isfinite(logit); }));
+      CHECK(same_numbers(a->logits, b->logits));
+      for (const auto& [site, tensor] : b->sites) CHECK(same_numbers(a->sites.at(site), tensor));
+      for (const AttentionMap& map : b->maps)
+        CHECK(largest_difference(a->map(map.id()).to_dense(), map.to_dense()) == 0);
+    }
+    CHECK(stored.greedy(text, 8) == floats.greedy(text, 8));
+  }
   for (const Stored kind : block_kinds)
     CHECK(seen.contains(kind) == (kind != Stored::q8_0));  // which has a file of its own
-  for (const std::size_t length : {std::size_t{1}, std::size_t{2}, text.size()}) {
-    const std::vector<std::int32_t> some(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
-    const auto a = stored.trace(some, MapStorage::dense, true), b = floats.trace(some, MapStorage::dense, true);
-    CHECK(std::ranges::all_of(b->logits.packed().values(), [](float logit) { return std::isfinite(logit); }));
-    CHECK(same_numbers(a->logits, b->logits));
-    for (const auto& [site, tensor] : b->sites) CHECK(same_numbers(a->sites.at(site), tensor));
-    for (const AttentionMap& map : b->maps) CHECK(largest_difference(a->map(map.id()).to_dense(), map.to_dense()) == 0);
-  }
-  CHECK(stored.greedy(text, 8) == floats.greedy(text, 8));
+}
+
+TEST_CASE("a GGUF file in IQ types and NVFP4 gives transformers' logits, as it is and with an adapter on it") {
+  const fs::path file = reference("formats/llama-grids.gguf"), adapter = reference("formats/llama-grids");
+  const SafetensorsFile expected = SafetensorsFile::open(adapter / "expected.safetensors");
+  const Subject plain(file, std::make_unique<AsStored>(2)),
+      adapted(with_adapter(file, adapter), std::make_unique<AsStored>(2));
+  CHECK(plain.loaded.model->projection(0, WeightMatrix::q).weight.kind() == Stored::iq2_xxs);
+  CHECK(plain.loaded.model->projection(0, WeightMatrix::o).weight.kind() == Stored::nvfp4);
+  CHECK(plain.loaded.model->projection(1, WeightMatrix::o).weight.kind() == Stored::f32);    // a number multiplies it
+  CHECK(adapted.loaded.model->projection(0, WeightMatrix::q).weight.kind() == Stored::f32);  // which it changed
+  CHECK(adapted.loaded.model->projection(0, WeightMatrix::k).weight.kind() == Stored::iq2_xs);
+  const Tensor logits = expected.tensor("logits"), changed = expected.tensor("adapted");
+  CHECK(relative(plain.trace(text, MapStorage::none, false)->logits, logits) < 2e-6);
+  CHECK(relative(adapted.trace(text, MapStorage::none, false)->logits, changed) < 2e-6);
+  CHECK(relative(logits, changed) > 1e-2);
 }
 
 TEST_CASE("a file's weights: matrices of every type that products read as they lie, everything else float32") {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
@@ -135,6 +136,27 @@ void put_scaling(const GgufFile& file, const Architecture& architecture, json& c
   if (!scaling.is_null()) config["rope_scaling"] = std::move(scaling);
 }
 
+/// NAME.scale, one number (or one for each expert) that multiplies NAME.weight, beside matrices of NVFP4, whose own
+/// scales reach only so far; NAME.input_scale is that of activations, which are not rounded here.
+constexpr std::string_view weight_end = ".weight", factor_end = ".scale", activation_end = ".input_scale";
+
+/// The name with another end; empty where it has not the first.
+std::string with_end(const std::string& name, std::string_view end, std::string_view other) {
+  return name.ends_with(end) ? name.substr(0, name.size() - end.size()) + std::string(other) : "";
+}
+bool nvfp4(const GgufFile& file, const std::string& name) {
+  const auto found = file.tensors().find(name);
+  return !name.empty() && found != file.tensors().end() && found->second.dtype == DType::nvfp4;
+}
+bool beside_nvfp4(const GgufFile& file, const std::string& name) {
+  return nvfp4(file, with_end(name, factor_end, weight_end)) || nvfp4(file, with_end(name, activation_end, weight_end));
+}
+/// What multiplies this tensor, or empty.
+std::string factor_of(const GgufFile& file, const std::string& name) {
+  const std::string factor = with_end(name, weight_end, factor_end);
+  return !factor.empty() && nvfp4(file, name) && file.contains(factor) ? factor : "";
+}
+
 /// The rules for a tensor's name, and its layer; none where there are none.
 struct Place {
   std::vector<const TensorRule*> rules;
@@ -164,6 +186,7 @@ Place place_of(const Architecture& architecture, const std::string& name) {
 RenamedWeights::Stored stored_as(const GgufFile& file, const Architecture& architecture, const TensorEntry& entry,
                                  Turn turn) {
   RenamedWeights::Stored stored{entry.name, turn};
+  stored.factor = factor_of(file, entry.name);
   const std::int64_t rows = entry.shape.empty() ? 0 : entry.shape[0];
   const auto fail = [&](const std::string& expected, const std::string& found) {
     return Error(file.path().string() + ": tensor " + excerpt(entry.name), expected, found);
@@ -186,6 +209,9 @@ RenamedWeights::Stored stored_as(const GgufFile& file, const Architecture& archi
     const std::size_t which = stored.values.find("attn_k_b");
     stored.values.replace(which, 8, "attn_v_b");
     if (!file.contains(stored.values)) throw fail("the tensor " + excerpt(stored.values) + " beside it", "none");
+    for (const std::string& factor : {stored.factor, factor_of(file, stored.values)})
+      if (!factor.empty())
+        throw fail("keys and values of a latent without a number that multiplies them", excerpt(factor));
   } else if (turn == Turn::first_third || turn == Turn::second_third || turn == Turn::last_third) {
     if (rows < 3 || rows % 3 != 0) throw fail("as many rows of queries as of keys and values", std::to_string(rows));
   }
@@ -255,7 +281,7 @@ std::unique_ptr<WeightSource> gguf_weights(const std::shared_ptr<const GgufFile>
   std::map<std::string, RenamedWeights::Stored> by_name;
   std::string strangers;
   for (const auto& [name, entry] : file->tensors()) {
-    if (name == rope_factors || name == short_factors || name == long_factors) continue;
+    if (name == rope_factors || name == short_factors || name == long_factors || beside_nvfp4(*file, name)) continue;
     const Place place = place_of(architecture, name);
     if (place.rules.empty() && strangers.size() < 120) strangers += (strangers.empty() ? "" : ", ") + excerpt(name, 60);
     for (const TensorRule* const rule : place.rules) {

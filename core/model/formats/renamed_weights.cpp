@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/nth.h"
 #include "core/model/weight_reader.h"
 
@@ -44,6 +45,21 @@ std::string RenamedWeights::dtype(const std::string& name) const {
 
 Tensor RenamedWeights::take(const std::string& name, const Shape& shape) const {
   const Stored& stored = by_name_.at(name);
+  const Tensor weight = turned(stored, shape);
+  if (stored.factor.empty()) return weight;
+  const Tensor factors = file_->tensor(stored.factor).packed();
+  const std::int64_t experts = stored.expert < 0 ? 1 : file_->entry(stored.name).shape[0];
+  if (factors.size() != 1 && factors.size() != experts)
+    throw Error(where() + ": tensor " + excerpt(stored.factor),
+                experts > 1 ? fmt::format("one number, or one of each of {} experts", experts) : "one number",
+                fmt::format("{}", factors.size()));
+  const float factor = factors.values()[factors.size() > 1 ? static_cast<std::size_t>(stored.expert) : 0];
+  Tensor product = weight.copy();
+  for (float& number : product.mutable_values()) number *= factor;
+  return product;
+}
+
+Tensor RenamedWeights::turned(const Stored& stored, const Shape& shape) const {
   const FileWeights file(*file_);
   if (stored.expert >= 0) {
     const auto [found, fresh] = experts_.try_emplace(stored.name);

@@ -36,6 +36,7 @@ class RenamedWeights final : public WeightSource {
     int kv_heads = 1;         ///< of by_group
     int expert = -1;          ///< ≥ 0: of a tensor of all experts, one after another
     std::string values = {};  ///< the second tensor of keys_and_values
+    std::string factor = {};  ///< a tensor of one number, or one for each expert, that multiplies it; empty for none
   };
   RenamedWeights(std::shared_ptr<const TensorFile> file, std::map<std::string, Stored> by_name)
       : file_(std::move(file)), by_name_(std::move(by_name)) {}
@@ -47,6 +48,8 @@ class RenamedWeights final : public WeightSource {
   std::string dtype(const std::string& name) const override;
 
  private:
+  Tensor turned(const Stored& stored, const Shape& shape) const;
+
   std::shared_ptr<const TensorFile> file_;
   std::map<std::string, Stored> by_name_;
   mutable std::map<std::string, Tensor> experts_;  // what was read of tensors of all experts; weights are views of it
