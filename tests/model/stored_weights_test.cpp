@@ -21,6 +21,7 @@
 #include "core/analysis/logit_attribution.h"
 #include "core/analysis/verification.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/io/gguf.h"
 #include "core/io/safetensors.h"
 #include "core/model/formats/model_files.h"
@@ -375,6 +376,48 @@ TEST_CASE("a GGUF file in IQ types and NVFP4 gives transformers' logits, as it i
   CHECK(relative(plain.trace(text, MapStorage::none, false)->logits, logits) < 2e-6);
   CHECK(relative(adapted.trace(text, MapStorage::none, false)->logits, changed) < 2e-6);
   CHECK(relative(logits, changed) > 1e-2);
+}
+
+TEST_CASE("a number beside a matrix multiplies it, one for all experts or each expert's own") {
+  const fs::path path = scratch_dir("factors") / "model.safetensors";
+  const Tensor numbers = random_tensor({3, 4, 5}, 1), each = random_tensor({3}, 2), one = random_tensor({1}, 3);
+  SafetensorsWriter writer;
+  writer.add("w", numbers);
+  writer.add("each", each);
+  writer.add("one", one);
+  writer.add("two", random_tensor({2}, 4));
+  writer.write(path);
+  const auto file = std::make_shared<const TensorFile>(SafetensorsFile::open(path));
+  const auto taken = [&](int expert, const char* factor) {
+    const RenamedWeights weights(file, {{"a", {.name = "w", .expert = expert, .factor = factor}}});
+    return expert < 0 ? weights.take("a", {3, 4, 5}) : weights.take("a", {4, 5});
+  };
+  for (int expert = 0; expert < 3; ++expert) {
+    const Tensor own = taken(expert, "each"), shared = taken(expert, "one");
+    for (Index i = 0; i < 4; ++i)
+      for (Index j = 0; j < 5; ++j) {
+        CHECK(own.at(i, j) == numbers.at(expert, i, j) * each.at(expert));
+        CHECK(shared.at(i, j) == numbers.at(expert, i, j) * one.at(0));
+      }
+  }
+  CHECK(taken(-1, "one").at(2, 3, 4) == numbers.at(2, 3, 4) * one.at(0));
+  CHECK_THROWS_WITH_AS(taken(1, "two"),
+                       doctest::Contains("tensor two: expected one number, or one of each of 3 experts, found 2"),
+                       Error);
+  CHECK_THROWS_WITH_AS(taken(-1, "each"), doctest::Contains("tensor each: expected one number, found 3"), Error);
+}
+
+TEST_CASE("a number beside no NVFP4 matrix is a tensor without a place") {
+  std::string bytes = read_file(reference("formats/llama-grids.gguf"));
+  const std::string name = "blk.1.attn_output.scale";
+  const std::size_t at = bytes.find(name);
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at, 5, "blk.2");
+  const fs::path path = scratch_dir("factors") / "m.gguf";
+  write_file_atomically(path, bytes);
+  CHECK_THROWS_WITH_AS(ModelFiles::open(locate_model(path)),
+                       doctest::Contains("expected only tensors that a llama has, found blk.2.attn_output.scale"),
+                       Error);
 }
 
 TEST_CASE("a file's weights: matrices of every type that products read as they lie, everything else float32") {
