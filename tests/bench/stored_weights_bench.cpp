@@ -2,7 +2,8 @@
 // long it takes to open, how much memory it holds, what a token costs beside reading the weights once; and a pass over
 // many tokens beside one with the same weights in float32 (of fewer layers, or these would not fit a small machine);
 // the same of a GPT-2 of 124 million, whose matrices lie by rows. One token and 16 in BF16, Q8_0 and float32 beside
-// what the machine allows; tokens in each block type beside the same numbers in float32.
+// what the machine allows; tokens in each block type beside the same numbers in float32, and how many of its numbers
+// one core multiplies.
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string>
@@ -28,6 +30,7 @@
 #include "core/model/model.h"
 #include "core/model/weights.h"
 #include "tests/bench/timing.h"
+#include "tests/support/random_tensor.h"
 #include "tests/support/stored_copy.h"
 
 namespace {
@@ -256,6 +259,20 @@ void blocks_beside_floats(benchmark::State& state, Stored kind) {
   state.counters["by_reading"] = median(own) / median(reading);
 }
 
+/// One row times columns that stay in a cache, by one thread; numbers in a second of its own time.
+void blocks_in_cache(benchmark::State& state) {
+  constexpr Index depth = 2048;
+  const Stored kind = testing::block_kinds[state.range(0)];
+  const Tensor x = testing::random_tensor({1, depth}, 1),
+               w = testing::stored_copy(kind, testing::random_tensor({256, depth}, 2)).transpose(0, 1);
+  const Index columns = stored::whole_columns(kind, w.dim(1));
+  std::vector<float> out(static_cast<std::size_t>(columns));
+  for (auto _ : state) stored::multiply_columns(*w.lines(), x.data(), depth, columns, 256, nullptr, out.data(), 0);
+  state.SetItemsProcessed(state.iterations() * depth * columns);
+  for (const DTypeInfo& info : dtypes())
+    if (info.stored == kind) state.SetLabel(std::string(info.name));
+}
+
 /// A pass over so many tokens, beside the same with float32 weights, in turns.
 void beside_floats(benchmark::State& state, const ModelConfig& config) {
   const int n = static_cast<int>(state.range(0));
@@ -332,6 +349,7 @@ BENCHMARK_CAPTURE(beside_bound, f32, Stored::f32)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
     ->MinTime(2);
+BENCHMARK(blocks_in_cache)->DenseRange(0, std::size(testing::block_kinds) - 1);
 BENCHMARK_CAPTURE(blocks_beside_floats, q8_0, Stored::q8_0)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, q4_0, Stored::q4_0)->Apply(few_and_many);
 BENCHMARK_CAPTURE(blocks_beside_floats, q4_1, Stored::q4_1)->Apply(few_and_many);
