@@ -149,12 +149,17 @@ double query_growth(const RotaryConfig& config, Index position) {
                  std::log1p(static_cast<double>((position + config.growth_from) / config.original_context));
 }
 
-RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first) {
-  RotaryTable out{table.cosine.copy(), table.sine.copy()};
-  for (Index row = 0; row < out.cosine.dim(0); ++row) {
+RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first, Index d_head) {
+  const Index rows = table.cosine.dim(0), turning = table.cosine.dim(1),
+              pairs = config.query_growth > 0 ? d_head / 2 : turning;
+  assert(pairs == turning || (config.layout == RotaryLayout::interleaved && d_head % 2 == 0));
+  RotaryTable out{Tensor::uninitialized({rows, pairs}), Tensor::uninitialized({rows, pairs})};
+  for (Index row = 0; row < rows; ++row) {
     const auto by = static_cast<float>(query_growth(config, first + row));
-    for (Index pair = 0; pair < out.cosine.dim(1); ++pair)
-      out.cosine.ref(row, pair) *= by, out.sine.ref(row, pair) *= by;
+    for (Index pair = 0; pair < pairs; ++pair) {
+      out.cosine.ref(row, pair) = pair < turning ? by * table.cosine.at(row, pair) : by;
+      out.sine.ref(row, pair) = pair < turning ? by * table.sine.at(row, pair) : 0;
+    }
   }
   return out;
 }

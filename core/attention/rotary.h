@@ -81,8 +81,9 @@ struct RotaryTable {
 };
 RotaryTable rotary_table(const std::vector<double>& frequencies, Index first, Index count, double magnitude = 1);
 
-/// `table`, whose first row stands at `first`, for queries: times their growth.
-RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first);
+/// `table`, whose first row stands at `first`, for queries of that width: times their growth. Where a part of them
+/// turns the table has pairs for the others, too, which grow and do not turn; pairs are neighbours then (interleaved).
+RotaryTable of_queries(const RotaryTable& table, const RotaryConfig& config, Index first, Index d_head);
 
 std::pair<Index, Index> rotary_pair(Index i, Index d_head, RotaryLayout layout);
 

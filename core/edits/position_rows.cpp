@@ -25,9 +25,9 @@ double sinusoid_size(const Tensor& rows) {
 void rotate_rows(const Tensor& x, const RotaryConfig& config, Index shift, std::pair<Index, Index> heads,
                  const RowsReached& rows, bool queries, Tensor& out) {
   const std::vector<double> theta = rotary_frequencies(config, static_cast<int>(x.dim(2)));
-  const auto pairs = static_cast<Index>(theta.size());
   RotaryTable table = rotary_table(theta, rows.offset + shift, x.dim(0), rotary_magnitude(config));
-  if (queries) table = of_queries(table, config, rows.offset + shift);
+  if (queries) table = of_queries(table, config, rows.offset + shift, x.dim(2));
+  const Index pairs = table.cosine.dim(1);
   for (Index i = rows.first; i <= rows.last; ++i)
     for (Index h = heads.first; h < heads.second; ++h) {
       for (Index p = 0; p < pairs; ++p) {

@@ -36,7 +36,7 @@ RotaryTable Rotation::angles(std::span<const Index> lengths, Index first, Index 
                              Backend& backend) const {
   const auto of = [&](Index begin, Index count) {
     const RotaryTable own = angles(begin, count, d_head);
-    return queries ? of_queries(own, config, begin) : own;
+    return queries ? of_queries(own, config, begin, d_head) : own;
   };
   if (lengths.empty()) return of(first, rows);
   RotaryTable all;

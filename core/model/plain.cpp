@@ -82,14 +82,18 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool que
     const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
     const double turn = theta(r, i, r.odd ? width - 1 : width, x.rows);
     for (Index row = 0; row < x.rows; ++row)
+  const auto growth = [&](Index row) {
+    return queries && r.query_growth > 0
+               ? 1 + r.query_growth * std::log(1 + std::floor(static_cast<double>(row) / r.original_context))
+               : 1;
+  };
+  for (Index row = 0; row < x.rows; ++row)
+    for (Index head = 0; head < heads; ++head)
+      for (Index i = width; i < d_head; ++i) x.at(row, head * d_head + i) *= growth(row);
       for (Index head = 0; head < heads; ++head) {
         double &first = x.at(row, head * d_head + a), &second = x.at(row, head * d_head + b);
         const double angle = static_cast<double>(row) * turn, p = first, q = second;
-        const double size =
-            queries && r.query_growth > 0
-                ? magnitude *
-                      (1 + r.query_growth * std::log(1 + std::floor(static_cast<double>(row) / r.original_context)))
-                : magnitude;
+        const double size = magnitude * growth(row);
         first = size * (p * std::cos(angle) - q * std::sin(angle));
         second = size * (p * std::sin(angle) + q * std::cos(angle));
       }

@@ -154,6 +154,39 @@ TEST_CASE("what is not followed of I-BERT, MVP and IQuest-Coder is refused by it
   CHECK(read(json).dims.kv_heads == 8);
 }
 
+TEST_CASE("Mistral 4 turns the share of a head that it says, and what it leaves out is what all its models have") {
+  Json json = config_of("families/mistral4");
+  const ModelConfig all = read(json);
+  CHECK(all.rotary.width == 8);
+  CHECK(all.rotary.query_growth == 0.9);
+  CHECK(all.rotary.original_context == 4);
+  CHECK(all.rotary.layout == RotaryLayout::interleaved);
+  CHECK(all.experts.score == RouterScore::softmax);
+  CHECK(all.experts.groups_kept == 2);
+  for (const char* key : {"qk_nope_head_dim", "qk_rope_head_dim", "kv_lora_rank", "q_lora_rank", "n_group",
+                          "topk_group", "norm_topk_prob", "num_experts_per_tok", "first_k_dense_replace"})
+    json.erase(key);
+  json["rope_parameters"].erase("partial_rotary_factor");
+  const ModelConfig usual = read(json);
+  CHECK(usual.dims.d_head == 128);
+  CHECK(usual.rotary.width == 64);
+  CHECK(usual.dims.kv_latent == 256);
+  CHECK(usual.dims.q_latent == 1024);
+  CHECK(usual.experts.per_token == 4);
+  CHECK(usual.experts.layers.empty());
+  CHECK(usual.experts.renormalized);
+  json["rope_parameters"]["partial_rotary_factor"] = 0.25;
+  CHECK(
+      says(refusal(json),
+           "partial_rotary_factor: expected the share that turns, qk_rope_head_dim = 64 of 128, found 32 dimensions"));
+  json["rope_parameters"].erase("partial_rotary_factor");
+  json["rope_interleave"] = false;
+  CHECK(says(refusal(json), "rope_interleave: expected true, where queries grow (llama_4_scaling_beta), found false"));
+  json["rope_interleave"] = true;
+  json["rope_parameters"]["rope_type"] = "default";
+  CHECK(says(refusal(json), "rope_parameters: expected yarn"));
+}
+
 TEST_CASE("DBRX whose two places say other bases of rotation is refused, and weights divided by another length") {
   Json json = config_of("families/dbrx");
   json["attn_config"]["rope_theta"] = 500000;
@@ -221,6 +254,8 @@ TEST_CASE("these families write what they read") {
                              "families/iquestcoder",
                              "families/dbrx",
                              "families/dbrx-bare",
+                             "families/mistral4",
+                             "families/mistral4-halves",
                              "families/modernvbert",
                              "encoder-decoders/mvp",
                              "encoder-decoders/fsmt",

@@ -293,7 +293,7 @@ TEST_CASE("published files' other words, and what of them is refused") {
 }
 
 TEST_CASE("a text of another family, and keys within it that nobody reads, are refused") {
-  CHECK_THROWS_WITH_AS(read("mistral3", R"({"text_config": {"model_type": "mistral4"}})"),
+  CHECK_THROWS_WITH_AS(read("mistral3", R"({"text_config": {"model_type": "mistral5"}})"),
                        doctest::Contains("model_type"), Error);
   CHECK_THROWS_WITH_AS(read("gemma3", R"({"model_type": "gemma3"})"), doctest::Contains("text_config"), Error);
   const fs::path folder =

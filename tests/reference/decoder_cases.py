@@ -89,6 +89,11 @@ TEXT_HALVES = {
     "mistral3-ministral3": ("Mistral3Config", dict(
         image_token_index=42, tie_word_embeddings=False, vision_config=pixtral_sees,
         text_config=llama_like | growing(0.9, 4) | dict(model_type="ministral3", head_dim=8))),
+    "mistral3-mistral4": ("Mistral3Config", dict(
+        image_token_index=42, tie_word_embeddings=False, vision_config=pixtral_sees, text_config=latent | dict(
+            model_type="mistral4", n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=9,
+            rope_parameters=dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=5,
+                                 beta_fast=2.0, beta_slow=0.3, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)))),
     # As published: all experts of a layer in one tensor, inputs before outputs.
     "qwen3_vl_moe": ("Qwen3VLMoeConfig", dict(
         image_token_id=42, video_token_id=41, tie_word_embeddings=False, vision_config=qwen_sees | dict(

@@ -121,7 +121,7 @@ def published(name, key, value):
     if name == "molmo2" and key.endswith("embed_tokens.weight"):  # the rows of pictures apart
         at = "model.transformer.wte."
         return [(at + "embedding", value[:-128]), (at + "new_embedding", value[-128:])]
-    if name.endswith("-today") or name == "qwen3_5_moe":
+    if name.endswith("-today") or name == "qwen3_5_moe" or "mistral4" in name:
         return [(key, value)]
     if name == "exaone_moe":
         key = key.replace("mlp.gate.e_score", "mlp.e_score")
@@ -225,7 +225,7 @@ def closest(config, logits, correction):
     if (config.n_group or 1) == 1:
         return gap(by, config.num_experts_per_tok)
     groups = by.reshape(len(by), config.n_group, -1)
-    best = groups.topk(1 if correction is None else 2, dim=-1).values.sum(-1)
+    best = groups.topk(2 if correction is not None or config.model_type == "mistral4" else 1, dim=-1).values.sum(-1)
     kept = torch.zeros_like(best).scatter(1, best.topk(config.topk_group).indices, 1.0)
     inside = groups.masked_fill(kept[..., None] == 0, -1.0).reshape(by.shape)
     return min(gap(best, config.topk_group), gap(inside, config.num_experts_per_tok))
@@ -484,8 +484,9 @@ def make(name):
     encodes = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING and name in ENCODERS
     kind = (transformers.AutoModelForMaskedLM if encodes else transformers.AutoModelForMultimodalLM
             if name in TEXT_HALVES else transformers.AutoModelForCausalLM)
-    if name in ("audioflamingo3", "musicflamingo"):  # which none of these knows
-        kind = getattr(transformers, config_class.replace("Config", "ForConditionalGeneration"))
+    if name in ("audioflamingo3", "musicflamingo") or name.startswith("mistral4"):  # which none of these knows
+        whole = "ForCausalLM" if name.startswith("mistral4") else "ForConditionalGeneration"
+        kind = getattr(transformers, config_class.replace("Config", whole))
         kind.from_config = kind._from_config
     model = kind.from_config(config, attn_implementation="eager").eval().to(torch.float64)
     hybrid = config.model_type in HYBRIDS

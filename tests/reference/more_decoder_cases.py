@@ -10,6 +10,10 @@ granite = dict(sliding_window=4, embedding_multiplier=3.0, logits_scaling=0.7, r
                attention_multiplier=0.3)
 dbrx = dict(vocab_size=43, d_model=24, n_heads=4, n_layers=2, max_seq_len=40, bos_token_id=1, eos_token_id=2)
 
+sparse = dict(n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=10, pad_token_id=0)
+growing_yarn = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, beta_fast=2.0, beta_slow=0.3, mscale=0.7,
+                    mscale_all_dim=0.9)
+
 MORE_DECODERS = {
     "gpt_neox_japanese": ("GPTNeoXJapaneseConfig", usual | dict(
         hidden_size=24, num_attention_heads=3, intermediate_multiple_size=2, layer_norm_eps=0.01, hidden_act="relu",
@@ -56,6 +60,15 @@ MORE_DECODERS = {
         shared_expert_combination_strategy="sum", expert_selection_fn="sigmoid", prefix_dense_sliding_window_pattern=2,
         rope_theta=60.0, pad_token_id=0, tie_word_embeddings=False, mlp_layer_types=["dense", "sparse", "sparse"],
         layer_types=["full_attention", "sliding_attention", "full_attention"])),
+    # Queries that grow, whole; two groups of experts of three. The second turns halves and does not grow.
+    "mistral4": ("Mistral4Config", latent | sparse | dict(
+        moe_intermediate_size=5,
+        num_hidden_layers=3, n_group=3, topk_group=2, first_k_dense_replace=1, routed_scaling_factor=1.3,
+        rope_parameters=growing_yarn | dict(llama_4_scaling_beta=0.9, original_max_position_embeddings=4))),
+    "mistral4-halves": ("Mistral4Config", latent | sparse | dict(
+        moe_intermediate_size=8,
+        q_lora_rank=None, attention_bias=True, rope_interleave=False, norm_topk_prob=False, n_shared_experts=2,
+        rope_parameters=growing_yarn | dict(llama_4_scaling_beta=0.0, original_max_position_embeddings=10))),
     "sarvam_mla": ("SarvamMLAConfig", latent | rope() | dict(
         q_lora_rank=None, num_hidden_layers=3, n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=10,
         n_group=3, topk_group=2, pad_token_id=0)),

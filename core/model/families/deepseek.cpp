@@ -18,18 +18,21 @@ double magnitude(double m, double factor) {
 }
 
 /// The rotation of the dimensions that turn, and the score scale that goes with it (`mscale_all_dim`).
-void turning_keys(ConfigMap& keys, ModelConfig& c, int turning) {
+void turning_keys(ConfigMap& keys, ModelConfig& c, int turning, bool share_of_head) {
   ModelConfig part = c;
-  part.dims.d_head = turning;
-  part.rotary.width = 0;
+  if (!share_of_head) part.dims.d_head = turning, part.rotary.width = 0;
   const double usual = 1 / std::sqrt(static_cast<double>(c.dims.d_head));
   if (!keys.reading()) {
-    ConfigWriter rope = ConfigMap::written(part.rotary, turning);
+    ConfigWriter rope = ConfigMap::written(part.rotary, part.dims.d_head);
     if (c.score_scale && part.rotary.factor > 1)
       rope.put("mscale_all_dim", (std::sqrt(*c.score_scale / usual) - 1) / (0.1 * std::log(part.rotary.factor)));
     return keys.put("rope_parameters", rope);
   }
-  keys.rotary(part, 10000);
+  keys.rotary(part, 10000, static_cast<double>(turning) / part.dims.d_head);
+  if (const int width = part.rotary.width > 0 ? part.rotary.width : part.dims.d_head; width != turning)
+    throw keys.json().error("partial_rotary_factor",
+                            fmt::format("the share that turns, qk_rope_head_dim = {} of {}", turning, part.dims.d_head),
+                            fmt::format("{} dimensions", width));
   c.position = part.position;
   c.rotary = part.rotary;
   c.rotary.width = turning;
@@ -105,7 +108,7 @@ void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual) 
   else
     keys.optional("q_lora_rank", d.q_latent);
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
-  turning_keys(keys, c, turning);
+  turning_keys(keys, c, turning, usual.share_of_head);
   keys.gated_mlp("hidden_act", c, "silu");
   bool biased = c.bias.k;
   keys.flag("attention_bias", biased, false);

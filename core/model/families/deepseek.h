@@ -14,6 +14,7 @@ struct DeepseekUsual {
   int dense_layers = 0, experts = 0, per_token = 0, shared = 0, width = 0;
   int q_latent = 1536;  ///< 0: queries are made of the stream
   double scale = 1;
+  bool share_of_head = false;  ///< partial_rotary_factor is that of whole heads, not of what turns of them alone
   std::string count_key = "n_routed_experts", shared_key = "n_shared_experts";
 };
 void deepseek_keys(ConfigMap& keys, ModelConfig& c, const DeepseekUsual& usual);

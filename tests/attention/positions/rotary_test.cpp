@@ -166,7 +166,7 @@ TEST_CASE("queries grow by a step for every L tokens, and nothing else does") {
   const double expected[] = {1, 1, 1, 1, 1.34657359, 1.34657359, 1.34657359, 1.34657359, 1.54930614};
   for (Index position = 0; position < 9; ++position)
     CHECK(query_growth(c, position) == doctest::Approx(nth(expected, position)));
-  const RotaryTable own = rotary_table(rotary_frequencies(c, 6), 3, 6), grown = of_queries(own, c, 3);
+  const RotaryTable own = rotary_table(rotary_frequencies(c, 6), 3, 6), grown = of_queries(own, c, 3, 6);
   for (Index row = 0; row < 6; ++row)
     for (Index pair = 0; pair < 3; ++pair) {
       CHECK(static_cast<double>(grown.cosine.at(row, pair)) ==
@@ -174,6 +174,17 @@ TEST_CASE("queries grow by a step for every L tokens, and nothing else does") {
       CHECK(static_cast<double>(grown.sine.at(row, pair)) ==
             doctest::Approx(nth(expected, row + 3) * static_cast<double>(own.sine.at(row, pair))));
     }
+  // Where a part of a head turns the others grow as well: pairs of (by, 0).
+  c.width = 6, c.layout = RotaryLayout::interleaved;
+  const RotaryTable whole = of_queries(own, c, 3, 10);
+  CHECK(whole.cosine.shape() == Shape{6, 5});
+  for (Index row = 0; row < 6; ++row) {
+    for (Index pair = 0; pair < 3; ++pair) CHECK(whole.sine.at(row, pair) == grown.sine.at(row, pair));
+    for (Index pair = 3; pair < 5; ++pair) {
+      CHECK(static_cast<double>(whole.cosine.at(row, pair)) == doctest::Approx(nth(expected, row + 3)));
+      CHECK(whole.sine.at(row, pair) == 0);
+    }
+  }
   c.query_growth = 0;
   CHECK(query_growth(c, 100) == 1);
   // LongRoPE with a size of its own in long texts.
