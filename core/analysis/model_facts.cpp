@@ -98,6 +98,7 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
       count += size(*t);
     for (const Tensor& t : tensors_of(l.state_space)) count += size(t);
     for (const Tensor& t : norm_gains_of(l.state_space)) count -= size(t);
+    if (config.state_space && config.state_space->steady) count -= size(l.state_space.decay_log);  // learned by nobody
     return count;
   };
   std::int64_t buckets = size(weights.position_buckets);

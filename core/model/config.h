@@ -209,6 +209,8 @@ struct ModelConfig {
                               ///< Image Transformers, 2021)
   int layer_groups = 0;       ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
   std::optional<std::int32_t> bos, eos;
+  double attention_stream = 1, state_stream = 1, mlp_stream = 1;  ///< what the stream is multiplied by where attention,
+                                                                  ///< a state or the MLP is added to it (MiniMax)
   Stack stack = Stack::only;
   /// Of an encoder-decoder, which is its decoder: the encoder. Null elsewhere.
   std::shared_ptr<const ModelConfig> encoder;

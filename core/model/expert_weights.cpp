@@ -146,8 +146,8 @@ void read_experts(WeightReader& reader, const ModelConfig& config, const ExpertN
   if (c.weigh_output) reader.take(at + names.output_weight, {c.count}, into.output_weight);
   if (c.shared_gate)
     reader.take_transposed(at + names.shared_gate + ".weight", config.dims.d_model, 1, into.shared_gate);
-  for (RawExpert& each : into.each) scale_output(each, config.residual_scale);
-  scale_output(into.shared, config.residual_scale * c.shared_scale);
+  for (RawExpert& each : into.each) scale_output(each, config.residual_scale * config.multipliers.mlp_out);
+  scale_output(into.shared, config.residual_scale * config.multipliers.mlp_out * c.shared_scale);
 }
 
 }  // namespace headscope

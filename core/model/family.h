@@ -54,7 +54,8 @@ struct RawLatents {
 struct RawStateSpace {
   Tensor x_weight, x_bias;        ///< (d_model, convolved): channels, and with Lane::head B and C, before convolution
   Tensor gate_weight, gate_bias;  ///< (d_model, d_inner)
-  Tensor convolution_weight, convolution_bias;  ///< (convolved, tokens), the latest last; (convolved)
+  Tensor convolution_weight, convolution_bias;  ///< (convolved, tokens), the latest last; (convolved). As what
+                                                ///< makes Δ, undefined in StateSpaceConfig::steady
   Tensor select_weight;  ///< Lane::channel: (d_inner, step_rank + 2 · d_state): what Δ, B and C are read by
   Tensor step_norm_gain, b_norm_gain, c_norm_gain;  ///< of StateSpaceConfig::select_norms, behind it
   Tensor step_weight, step_bias;  ///< (step_rank, lanes), or with Lane::head (d_model, lanes), (lanes)

@@ -68,7 +68,7 @@ class Model::Pass {
     if (!all_logits && !c_.vision) last = last.slice(0, n_ - 1, n_);
     Tensor logits = c_.vision && (!all_logits || c_.vision->class_heads > 1) ? classes(last)
                                                                              : b_.linear(last, m_.unembedding, later_);
-    if (c_.logit_scale != 1) logits = b_.scale(logits, static_cast<float>(c_.logit_scale), later_);
+    logits = times(logits, c_.logit_scale);
     if (c_.logit_cap > 0) logits = b_.soft_cap(logits, static_cast<float>(c_.logit_cap), later_);
     result_.logits = tap({SiteKind::logits}, logits);
     settle();
@@ -86,7 +86,7 @@ class Model::Pass {
                                                   m_.leading_tokens, b_)
                     : c_.sound ? convolved(b_, ctx_.patches, m_.convolutions)
                                : b_.gather(m_.token_embedding, tokens_);
-    if (c_.embedding_scale != 1) tokens = b_.scale(tokens, static_cast<float>(c_.embedding_scale), later_);
+    tokens = times(tokens, c_.embedding_scale);
     if (c_.dropped_token) tokens = without_dropped(b_, tokens, tokens_, lengths_, *c_.dropped_token, later_);
     if (c_.embedding_norm && !c_.norm_of_embeddings) tokens = norm(m_.embedding_norm, tokens);
     Tensor sum = tap({SiteKind::embed}, tokens);
@@ -149,7 +149,7 @@ class Model::Pass {
     const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
                           : c_.shared_norm     ? attention_in
                                                : read;
-    Tensor post = b_.add(mid, mlp(layer, l, mlp_in, read), later_);
+    Tensor post = b_.add(times(mid, c_.mlp_stream), mlp(layer, l, mlp_in, read), later_);
     if (l.ln2_sum.gain.defined()) post = norm(l.ln2_sum, post);
     if (layer == 0 && c_.convolution) {
       post = tap({SiteKind::resid_late, layer}, post);
@@ -171,7 +171,8 @@ class Model::Pass {
     a.stream = tap({SiteKind::resid_pre, layer}, x);
     if (c_.entered(layer) == layer) entered_ = a.stream;
     a.read = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, entered_)) : entered_;
-    a.sum = b_.add(a.stream, attend(layer, l, a.read), later_);
+    const double kept = c_.dims.attends(layer) ? c_.attention_stream : c_.state_stream;
+    a.sum = b_.add(times(a.stream, kept), attend(layer, l, a.read), later_);
     if (l.ln1_sum.gain.defined()) a.sum = norm(l.ln1_sum, a.sum);
     return a;
   }
@@ -304,9 +305,7 @@ class Model::Pass {
       q = b_.packed(q);
       if (!known) k = b_.packed(k);
     }
-    in.q = unit_inner(q);
-    in.k = k;
-    in.v = v;
+    std::tie(in.q, in.k, in.v) = std::tuple(unit_inner(q), k, v);
     if (source_) {
       if (known)
         std::tie(in.k, in.v) = std::tie(cache_->source(layer)->k, cache_->source(layer)->v);
@@ -406,6 +405,7 @@ class Model::Pass {
   }
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
+  Tensor times(const Tensor& x, double by) { return by == 1 ? x : b_.scale(x, static_cast<float>(by), later_); }
 
   Tensor turned(int rotation, const Tensor& x, bool queries) {
     const Rotation& by = nth(m_.rotations, rotation);

@@ -43,6 +43,12 @@ void add_state_space(const ModelConfig& c, ParameterParts& out) {
     out.attention += count * (4 * model * channels + channels * s.convolution) + extra;
     return;
   }
+  if (s.steady) {  // d (i + e) + i d
+    const std::int64_t model = c.dims.d_model, inner = c.dims.d_inner, count = c.dims.layers - attending_layers(c.dims);
+    out.attention += count * model * (2 * inner + c.dims.convolved);
+    out.norms += count * inner;
+    return;
+  }
   const bool heads = s.lane != StateSpaceConfig::Lane::channel, delta = s.lane == StateSpaceConfig::Lane::delta;
   const std::int64_t d = c.dims.d_model, inner = c.dims.d_inner, convolved = c.dims.convolved, lanes = c.dims.lanes,
                      states = c.dims.d_state, rank = s.step_rank, layers = c.dims.layers - attending_layers(c.dims),

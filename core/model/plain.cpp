@@ -22,6 +22,11 @@ Table sum(Table a, const Table& b) {
   return a;
 }
 
+Table times(Table a, double by) {
+  for (double& value : a.values) value *= by;
+  return a;
+}
+
 Table normed(const ModelConfig& c, NormKind kind, Table x, const Tensor& gain, const Tensor& bias) {
   normalize(c, kind, x, 0, x.columns, gain, bias);
   return x;
@@ -364,7 +369,7 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
       before && (layer > 0 || c.first_norm) ? normed(c, entered, w.ln1_gain, w.ln1_bias) : entered;
   Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), lent, stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
-  Table after = sum(x, attention);
+  Table after = sum(times(x, c.dims.attends(layer) ? c.attention_stream : c.state_stream), attention);
   if (c.norms_sums()) after = normed(c, std::move(after), w.ln1_gain, w.ln1_bias);
   if (c.cross()) after = across(c, all, layer, after, source, pass.cross_patterns.emplace_back(), stop);
   if (!c.dims.has_mlp(layer)) return leaving(c, w, layer, inputs, std::move(after), stop);
@@ -376,7 +381,7 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
     mlp = sum(normed(c, std::move(mlp), w.experts.dense_gain, {}),
               normed(c, experts(c, w.experts, read, stop), w.experts.out_gain, {}));
   if (behind) mlp = normed(c, std::move(mlp), w.ln2_post_gain, {});
-  Table out = sum(after, mlp);
+  Table out = sum(times(std::move(after), c.mlp_stream), mlp);
   if (c.norms_sums()) out = normed(c, std::move(out), w.ln2_gain, w.ln2_bias);
   if (c.convolution && layer == 0) out = beside_first(c, all.convolution, x, std::move(out), stop);
   return leaving(c, w, layer, inputs, std::move(out), stop);

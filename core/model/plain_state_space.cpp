@@ -31,7 +31,8 @@ struct Given {
 Given given(const ModelConfig& config, const RawStateSpace& w, const Table& x, const std::stop_token& stop) {
   const StateSpaceConfig& s = *config.state_space;
   const Index inner = config.dims.d_inner, states = Index{config.dims.state_groups} * config.dims.d_state;
-  Table read = convolved(product(x, w.x_weight, w.x_bias, stop), w.convolution_weight, w.convolution_bias);
+  Table read = product(x, w.x_weight, w.x_bias, stop);
+  if (!s.steady) read = convolved(read, w.convolution_weight, w.convolution_bias);
   activate(config.state_activation.value_or(config.activation), read, {});
   Given out;
   if (s.lane == StateSpaceConfig::Lane::delta) {
@@ -52,10 +53,15 @@ Given given(const ModelConfig& config, const RawStateSpace& w, const Table& x, c
     norm(out.b, w.b_norm_gain), norm(out.c, w.c_norm_gain);
     out.x = std::move(read);
   } else {
-    out.delta = product(x, w.step_weight, w.step_bias, stop);
+    if (!s.steady) out.delta = product(x, w.step_weight, w.step_bias, stop);
     out.x = columns(read, 0, inner);
     out.b = columns(read, inner, inner + states);
     out.c = columns(read, inner + states, inner + 2 * states);
+  }
+  if (s.steady) {
+    out.delta = Table(x.rows, config.dims.lanes);
+    std::ranges::fill(out.delta.values, 1.0);
+    return out;
   }
   for (Index t = 0; t < out.delta.rows; ++t)
     for (Index lane = 0; lane < out.delta.columns; ++lane) {
@@ -180,16 +186,19 @@ Table through_states(const ModelConfig& c, const RawLayer& layer, const Table& x
         }
       }
     }
-    for (Index t = 0; t < n; ++t)
+    for (Index t = 0; w.d.defined() && t < n; ++t)
       for (Index i = 0; i < width; ++i) z.at(t, lane * width + i) += number(w.d, lane) * in.x.at(t, lane * width + i);
   }
   const Table gate = product(x, w.gate_weight, w.gate_bias, stop);
   const auto gate_it = [&] {
-    for (std::size_t i = 0; i < z.values.size(); ++i) z.values[i] *= activated(Activation::silu, gate.values[i], {});
+    for (std::size_t i = 0; i < z.values.size(); ++i) {
+      const double g = gate.values[i];
+      z.values[i] *= c.state_space->sigmoid_gate ? 1 / (1 + std::exp(-g)) : activated(Activation::silu, g, {});
+    }
   };
   if (!c.state_space->norm_before_gate) gate_it();
   if (c.state_space->gated_norm) {
-    const Index of_group = c.dims.d_inner / c.dims.state_groups;
+    const Index of_group = c.dims.d_inner / (c.state_space->one_norm ? 1 : c.dims.state_groups);
     for (Index first = 0; first < z.columns; first += of_group)
       normalize(c, NormKind::rms_norm, z, first, of_group, w.norm_gain, {}, first, c.state_space->gated_epsilon);
   }

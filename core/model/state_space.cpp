@@ -153,9 +153,9 @@ class StateMixer {
     const Index inner = d_.d_inner, states = Index{d_.state_groups} * d_.d_state;
     const bool delta = s_.lane == StateSpaceConfig::Lane::delta;
     const Tensor before = in_.cache ? in_.cache->read_before(in_.layer, s_.convolution - 1) : Tensor();
-    const Tensor convolved =
-        activated(c_.state_activation.value_or(c_.activation), {}, b_,
-                  causal_convolution(b_, read, w_.convolution, w_.convolution_bias, before, in_.lengths));
+    const Tensor convolved = activated(
+        c_.state_activation.value_or(c_.activation), {}, b_,
+        s_.steady ? read : causal_convolution(b_, read, w_.convolution, w_.convolution_bias, before, in_.lengths));
     const bool channels = s_.lane == StateSpaceConfig::Lane::channel;
     Tensor x = side_by_side(tap(SiteKind::mixer_x, channels ? convolved
                                                    : delta  ? convolved.slice(1, 2 * states, 2 * states + inner)
@@ -185,7 +185,9 @@ class StateMixer {
     if (delta)
       taking.beta =
           tap(SiteKind::mixer_beta, sigmoids(b_, b_.linear(in_.x, w_.rate), static_cast<float>(s_.most_rate)));
-    out.delta = tap(SiteKind::mixer_delta, limited(b_, softplus(b_, b_.linear(few, w_.step), w_.delta_bias), s_));
+    out.delta =
+        tap(SiteKind::mixer_delta, s_.steady ? Tensor::full({n_, d_.lanes}, 1.0f)
+                                             : limited(b_, softplus(b_, b_.linear(few, w_.step), w_.delta_bias), s_));
     const Shape by_group{n_, d_.state_groups, d_.d_state};
     if (delta) {
       constexpr double small = 1e-6;  // Flash Linear Attention's
@@ -422,17 +424,17 @@ class StateMixer {
     }
   }
 
-  /// z ∘ silu(gate), or the norm of that, by groups; of the delta rule the norm of every lane ∘ silu(gate).
+  /// z ∘ silu(gate), or σ(gate), or the norm of that, by groups; of the delta rule the norm of every lane ∘ silu(gate).
   Tensor gated(const Tensor& z, const Tensor& gate) {
     if (s_.lane == StateSpaceConfig::Lane::delta) {
       const Tensor normed = normalized(c_, w_.norm, b_, z.reshape({n_ * d_.lanes, d_.d_inner / d_.lanes}));
       return b_.multiply(normed.reshape(gate.shape()), b_.activate(Backend::Unary::silu, gate));
     }
-    const Index width = Index{d_.d_inner} / d_.state_groups;
+    const Index groups = s_.one_norm ? 1 : d_.state_groups, width = Index{d_.d_inner} / groups;
     const auto normed = [&](const Tensor& x) {
-      return w_.norm.gain.defined() ? normalized(c_, w_.norm, b_, x.reshape({n_ * d_.state_groups, width})) : x;
+      return w_.norm.gain.defined() ? normalized(c_, w_.norm, b_, x.reshape({n_ * groups, width})) : x;
     };
-    const Tensor open = b_.activate(Backend::Unary::silu, gate);
+    const Tensor open = s_.sigmoid_gate ? sigmoids(b_, gate, 1) : b_.activate(Backend::Unary::silu, gate);
     if (s_.norm_before_gate) return b_.multiply(normed(z).reshape(gate.shape()), open);
     return normed(b_.multiply(z, open));
   }

@@ -32,7 +32,13 @@ struct StateSpaceConfig {
   bool select_gains = true;  ///< these have weights (Falcon Mamba: not)
   bool gated_norm = false;  ///< an RMSNorm of each group of B and C stands behind the gate; Lane::delta: of every head,
                             ///< with the same gains, before it
-  bool norm_before_gate = false;                                  ///< it stands before the gate (Lane::head)
+  bool norm_before_gate = false;  ///< it stands before the gate (Lane::head)
+  bool one_norm = false;          ///< Lane::head: it is of all groups together
+  bool sigmoid_gate = false;      ///< Lane::head: the gate goes through σ, not through SiLU
+  bool steady = false;  ///< Lane::head: Δ is 1, and a head decays by its number and its layer alone; nothing is
+                        ///< convolved, and nothing passes by. C, B and x are queries, keys and values of linear
+                        ///< attention (Qin et al., Various Lengths, Constant Speed: Efficient Language Modeling with
+                        ///< Lightning Attention, 2024; MiniMax-01, 2025)
   std::optional<double> select_epsilon = {}, gated_epsilon = {};  ///< of these norms, where it is not the model's
   bool biased_out() const { return out_bias.value_or(bias); }
   double most_rate = 1;  ///< Lane::delta: β = this · σ. With 2 what stands at a key may be turned round (Grazzi et al.,

@@ -1,6 +1,7 @@
 #include "core/model/state_space_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -92,6 +93,38 @@ void read_delta_in(WeightReader& reader, const std::string& at, const StateSpace
   if (whole.defined()) into.x_weight = gathered(whole, convolved), into.gate_weight = gathered(whole, gate);
   if (rates.defined()) into.beta_weight = gathered(rates, rate), into.step_weight = gathered(rates, steps);
 }
+
+/// ln of what a head decays by with each token, as ALiBi has slopes, less so in later layers: 2^(−8 (h + 1) ÷ heads)
+/// (1 − layer ÷ (layers − 1) + 1e-5).
+Tensor steady_decays(const ModelConfig& c, int layer) {
+  const double less = 1 - layer / (c.dims.layers - 1 + 1e-5) + 1e-5;
+  Tensor logs = Tensor::uninitialized({c.dims.lanes, 1});
+  for (int lane = 0; lane < c.dims.lanes; ++lane)
+    logs.ref(lane, 0) = static_cast<float>(-8.0 * (lane + 1) / c.dims.lanes * std::log(2.0) + std::log(less));
+  return logs;
+}
+
+void read_steady(WeightReader& reader, const std::string& at, const StateSpaceNames& names, const ModelConfig& c,
+                 int layer, RawStateSpace& into) {
+  const ModelDims& d = c.dims;
+  const Index width = d.d_inner / d.lanes;
+  Tensor whole;
+  reader.take_transposed(at + names.qkv + ".weight", d.d_model, d.convolved, whole);
+  if (whole.defined()) {
+    std::vector<std::pair<Index, Index>> ranges;  // all values, all keys, all queries
+    for (const Index part : {2, 1, 0})
+      for (Index lane = 0; lane < d.lanes; ++lane)
+        ranges.emplace_back((3 * lane + part) * width, (3 * lane + part + 1) * width);
+    into.x_weight = gathered(whole, ranges);
+  }
+  reader.take_transposed(at + names.gate + ".weight", d.d_model, d.d_inner, into.gate_weight);
+  into.decay_log = steady_decays(c, layer);
+  Tensor slopes;
+  reader.take_buffer(at + names.slopes, {d.lanes, 1, 1}, slopes);
+  for (Index lane = 0; slopes.defined() && lane < d.lanes; ++lane)
+    into.decay_log.ref(lane, 0) = std::log(slopes.at(lane, 0, 0));
+  reader.take(at + names.norm + ".weight", {d.d_inner}, into.norm_gain);
+}
 }  // namespace
 
 std::vector<Tensor> tensors_of(const RawStateSpace& s) {
@@ -105,9 +138,10 @@ std::vector<Tensor> norm_gains_of(const RawStateSpace& s) {
 }
 
 void read_state_space(WeightReader& reader, const std::string& at, const StateSpaceNames& names, const ModelConfig& c,
-                      RawStateSpace& into) {
+                      int layer, RawStateSpace& into) {
   const ModelDims& d = c.dims;
   const StateSpaceConfig& s = *c.state_space;
+  if (s.steady) return read_steady(reader, at, names, c, layer, into);
   const bool delta = s.lane == Lane::delta, convolves = s.lane == Lane::convolution;
   if (convolves) {
     reader.take_transposed(at + names.in + ".weight", d.d_model, 3 * Index{d.d_inner}, into.x_weight);

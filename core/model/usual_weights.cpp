@@ -243,7 +243,8 @@ class UsualReader {
     if (c_.norms_before(layer) || c_.norms_sums()) {
       if ((layer > 0 || c_.first_norm) && c_.entered(layer) == layer) norm(at + n_.ln1, d, raw.ln1_gain, raw.ln1_bias);
       if (!c_.shared_norm && all.has_mlp(layer))
-        norm(mlp_at + (n_.apart.empty() ? n_.ln2 : n_.ln1), d, raw.ln2_gain, raw.ln2_bias);
+        norm(n_.norms_behind_sums ? norm_after(layer) : mlp_at + (n_.apart.empty() ? n_.ln2 : n_.ln1), d, raw.ln2_gain,
+             raw.ln2_bias);
     }
     if (c_.norms_behind(layer)) {
       Tensor none;
@@ -252,7 +253,7 @@ class UsualReader {
     }
     const bool attends = all.attends(layer), own_keys = c_.own_keys(layer);
     if (all.state_space(layer)) {
-      read_state_space(reader_, at, n_.state_space, c_, raw.state_space);
+      read_state_space(reader_, at, n_.state_space, c_, layer, raw.state_space);
     } else if (c_.latent()) {
       read_latents(reader_, at, n_.latents, c_, raw);
     } else if (n_.qkv.empty()) {
@@ -353,6 +354,10 @@ class UsualReader {
   /// Of the two layers that are one block of the file.
   static void share_norm(const RawLayer& first, RawLayer& second) {
     second.ln1_gain = first.ln1_gain, second.ln1_bias = first.ln1_bias;
+  std::string norm_after(int layer) const {
+    return layer + 1 < c_.dims.layers ? at_layer(layer + 1) + n_.ln2 : n_.final_norm;
+  }
+
   }
 
   /// Head by head in one matrix: what makes its query, then what makes its gate.

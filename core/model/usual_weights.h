@@ -41,8 +41,11 @@ struct WeightNames {
   /// Of ModelDims::d_layer: table, projection and norm of all layers, and of a block gate, output and norm.
   std::string layer_embedding, layer_projection, layer_norm, input_gate, input_out, input_norm;
   std::string stream_scale;  ///< of ModelDims::stream_scales
-  std::string z_gate;        ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
-  std::string buckets;       ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
+  bool norms_behind_sums = false;  ///< of NormPlace::after_sum: what stands behind the sum with an MLP is the norm that
+                                   ///< the file has before the next block, or at its end; that before the first stands
+                                   ///< behind the embedding, and `ln1` is that behind the sum with attention
+  std::string z_gate;   ///< of ModelConfig::output_gate; empty: every head's gate comes behind its queries in `q`
+  std::string buckets;  ///< (bucket, head), behind a layer's number only with ModelConfig::buckets_by_layer
   /// Of ModelConfig::distances: the table and its norm, and of a block what makes K_r and Q_r.
   std::string distances, distance_norm, distance_k, distance_q;
   std::string convolution, convolution_norm;  ///< of ModelConfig::convolution

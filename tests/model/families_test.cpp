@@ -161,6 +161,9 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.sink_layers == own.sink_layers);
     CHECK(again.value_scale == own.value_scale);
     CHECK(again.multipliers == own.multipliers);
+    CHECK(again.attention_stream == own.attention_stream);
+    CHECK(again.state_stream == own.state_stream);
+    CHECK(again.mlp_stream == own.mlp_stream);
     CHECK(again.dims.paired == own.dims.paired);
     CHECK(again.dims.state_heads == own.dims.state_heads);
     CHECK(again.experts.capacity == own.experts.capacity);
@@ -214,6 +217,7 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
       CHECK(again.state_space->gated_norm == own.state_space->gated_norm);
       CHECK(again.state_space->select_epsilon == own.state_space->select_epsilon);
     }
+      CHECK(again.state_space->steady == own.state_space->steady);
     CHECK(again.experts.renormalized == own.experts.renormalized);
     CHECK(again.experts.scale == own.experts.scale);
     CHECK(again.experts.groups == own.experts.groups);

@@ -54,7 +54,8 @@ const char* const folders[] = {"granitemoehybrid",
                                "falcon_h1-heads",
                                "falcon_h1-fewer",
                                "qwen3_5_text-heads",
-                               "olmo_hybrid"};
+                               "olmo_hybrid",
+                               "minimax"};
 
 struct Subject {
   Backend backend{2};

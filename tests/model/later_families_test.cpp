@@ -187,6 +187,30 @@ TEST_CASE("Mistral 4 turns the share of a head that it says, and what it leaves 
   CHECK(says(refusal(json), "rope_parameters: expected yarn"));
 }
 
+TEST_CASE("MiniMax-Text-01 without a list attends in every second layer, and its numbers are 1") {
+  Json json = config_of("families/minimax");
+  const ModelConfig all = read(json);
+  CHECK(all.attention_stream == 1.7);
+  CHECK(all.state_stream == 0.6);
+  CHECK(all.mlp_stream == 1.3);
+  CHECK(all.multipliers.attention_out == 0.8);
+  CHECK(all.dims.convolved == 72);
+  CHECK(all.state_space->steady);
+  for (const char* key : {"layer_types", "full_attn_alpha_factor", "mlp_beta_factor", "num_local_experts"})
+    json.erase(key);
+  const ModelConfig usual = read(json);
+  CHECK(usual.dims.mixers ==
+        std::vector<Mixer>{Mixer::attention, Mixer::state_space, Mixer::attention, Mixer::state_space});
+  CHECK(usual.attention_stream == 1);
+  CHECK(usual.multipliers.mlp_out == 1);
+  CHECK(usual.experts.count == 8);
+  json["rope_parameters"]["partial_rotary_factor"] = 0.67;
+  CHECK(says(refusal(json), "partial_rotary_factor: expected 1, found 4"));
+  json["rope_parameters"].erase("partial_rotary_factor");
+  json["layer_types"] = {"linear_attention", "sliding_attention", "full_attention", "full_attention"};
+  CHECK(says(refusal(json), "layer_types: expected one of linear_attention, full_attention"));
+}
+
 TEST_CASE("DBRX whose two places say other bases of rotation is refused, and weights divided by another length") {
   Json json = config_of("families/dbrx");
   json["attn_config"]["rope_theta"] = 500000;
@@ -256,6 +280,8 @@ TEST_CASE("these families write what they read") {
                              "families/dbrx-bare",
                              "families/mistral4",
                              "families/mistral4-halves",
+                             "families/minimax",
+                             "families/minimax-slopes",
                              "families/modernvbert",
                              "encoder-decoders/mvp",
                              "encoder-decoders/fsmt",

@@ -166,7 +166,7 @@ def published(name, key, value):
         return [(key.replace(".mlp.", ".block_sparse_moe."), value)]
     if name.startswith("gpt_oss") or ".mlp." not in key or not any(x in key for x in (".experts.", ".mlp.gate.")):
         return [(key, value)]
-    mixtral = name.startswith(("mixtral", "minimax_m2"))
+    mixtral = name.startswith(("mixtral", "minimax"))
     key = key.replace(".mlp.", ".block_sparse_moe.") if mixtral else key
     w = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
     if key.endswith("experts.gate_up_proj"):
@@ -295,7 +295,8 @@ def in_doubles(module):
 # Some layers mix tokens by a state, others attend.
 DELTAS = ("minicpmv4_6", "minicpmv4_7", "minicpm_ocr", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")  # … by the gated delta rule
 CONVOLUTIONS = ("lfm2", "lfm2_moe", "lfm2_vl")  # … a short convolution
-HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h", "falcon_h1") + DELTAS + CONVOLUTIONS
+LIGHTNING = ("minimax",)  # … linear attention that decays
+HYBRIDS = ("granitemoehybrid", "bamba", "jamba", "nemotron_h", "falcon_h1") + DELTAS + CONVOLUTIONS + LIGHTNING
 
 
 def blocks_of(model):
@@ -420,6 +421,43 @@ def expected_convolutions(config, seen):
     return out
 
 
+def watch_lightning(model, seen, streams):
+    """What every layer of linear attention is given: `seen[layer]` = queries, keys and values, (token, head, d_head) each, and
+    what heads decay by. A block adds to what its norm makes of the stream: `streams[layer]`."""
+    for index, block in enumerate(blocks_of(model)):
+        block.input_layernorm.register_forward_hook(lambda _, __, output, index=index: streams.__setitem__(index, output[0]))
+        if not mixes_by_state(model.config, index):
+            continue
+        own = block.self_attn
+
+        def hook(_, __, output, index=index, own=own):
+            parts = own.act_fn(output[0]).reshape(len(output[0]), own.num_attention_heads, 3, own.head_dim)
+            seen[index] = (*parts.unbind(2), own.slope_rate.flatten())
+        own.qkv_proj.register_forward_hook(hook)
+
+
+def with_slopes(model):
+    """Heads that decay otherwise than their number and their layer say."""
+    for block in model.model.layers:
+        own = block.self_attn
+        if hasattr(own, "slope_rate"):
+            own.slope_rate = torch.nn.Buffer(0.3 + 0.2 * torch.arange(own.num_attention_heads)[:, None, None])
+            own.query_decay, own.key_decay, own.diagonal_decay = own.decay_factors(own.slope_rate)
+
+
+def expected_lightning(seen):
+    out = {}
+    for layer, (query, key, value, slopes) in seen.items():
+        n = len(query)
+        past = torch.arange(n)[:, None] - torch.arange(n)
+        decay = torch.where(past < 0, 0.0, torch.exp(-slopes[:, None, None] * past))
+        at = f"blocks.{layer}."
+        out[at + "attn.hook_pattern"] = torch.einsum("thd,shd->hts", query, key) * decay
+        out[at + "mixer.hook_x"], out[at + "mixer.hook_delta"] = value.reshape(n, -1), torch.ones(n, len(slopes))
+        out[at + "mixer.hook_b"], out[at + "mixer.hook_c"] = key, query
+    return out
+
+
 def hidden_attention(states, count):
     """(head, query, key) by the formula of Ali et al. 2024: α_ts = C_t · (exp(a Σ Δ_r) ∘ Δ_s B_s), s < r ≤ t; a head of
     Mamba, which has none, is as many neighbouring channels as any of `count`, of which this is the mean."""
@@ -496,6 +534,8 @@ def make(name):
     stored = in_blocks(model, seed=5) if name.endswith("mxfp4") else {}
     if getattr(config, "alibi", False):
         add_alibi_once(model)
+    if name == "minimax-slopes":
+        with_slopes(model)
     if name.startswith(("granite_swa", "granitemoe_swa")):
         with_sinks(model)
     if name.startswith(("gemma4", "llama4")) or name in MORE_DECODERS:
@@ -512,6 +552,8 @@ def make(name):
         watch_deltas(model, states, streams)
     elif config.model_type in CONVOLUTIONS:
         watch_convolutions(model, states, streams)
+    elif config.model_type in LIGHTNING:
+        watch_lightning(model, states, streams)
     elif state_space:
         watch_states(model, states, streams)
     mixed = {}  # what the state space of a block adds that has both
@@ -523,7 +565,8 @@ def make(name):
     with torch.no_grad():
         out = model(ids, output_hidden_states=True, **attentions, **(dict() if encodes else dict(use_cache=False)))
         hidden = (expected_deltas(model, config.get_text_config(), states) if config.model_type in DELTAS else
-                  expected_convolutions(config.get_text_config(), states) if config.model_type in CONVOLUTIONS else expected_states(config, states))
+                  expected_convolutions(config.get_text_config(), states) if config.model_type in CONVOLUTIONS else
+                  expected_lightning(states) if config.model_type in LIGHTNING else expected_states(config, states))
         added = dict(mixed)
         streams = dict(streams) if state_space else dict(enumerate(x[0] for x in out.hidden_states))
         logits_of_routers = dict(routers)
@@ -585,7 +628,7 @@ def make(name):
         (folder / "tokenizer.json").write_text(json.dumps(word_piece(config.vocab_size), indent=1) + "\n")
     weights, seen = {}, set()
     for key, value in model.state_dict(keep_vars=True).items():
-        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", ".expert_bias", "layer_scalar")) or ".act_fn." in key or name == "ibert"):
+        if value.data_ptr() in seen or not (isinstance(value, torch.nn.Parameter) or key.endswith(("e_score_correction_bias", ".expert_bias", "layer_scalar")) or (name == "minimax-slopes" and key.endswith((".slope_rate", "_decay"))) or ".act_fn." in key or name == "ibert"):
             continue
         seen.add(value.data_ptr())
         # What the published files of this family call it; the library of today reads and writes both.
@@ -630,7 +673,7 @@ def make(name):
     for block, layer in enumerate(mixing_layers(config)):
         second = config.model_type == "falcon_h1" and block % 2 == 1
         if not state_space or second or (hybrid and not mixes_by_state(config, layer)):
-            of = attending.index(layer) if hybrid and not second else layer
+            of = attending.index(layer) if hybrid and not second and config.model_type not in LIGHTNING else layer
             expected[f"blocks.{block}.attn.hook_pattern"] = f4(pattern_of(name, out.attentions[of][0]))
         expected[f"blocks.{block}.hook_resid_pre"] = f4(streams[layer] + (added[layer] if second else 0))
     for layer, logits in logits_of_routers.items():

@@ -13,6 +13,9 @@ dbrx = dict(vocab_size=43, d_model=24, n_heads=4, n_layers=2, max_seq_len=40, bo
 sparse = dict(n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=10, pad_token_id=0)
 growing_yarn = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, beta_fast=2.0, beta_slow=0.3, mscale=0.7,
                     mscale_all_dim=0.9)
+lightning = dict(block_size=5, intermediate_size=10, num_local_experts=5, num_experts_per_tok=2, full_attn_alpha_factor=1.7,
+                 full_attn_beta_factor=0.8, linear_attn_alpha_factor=0.6, linear_attn_beta_factor=1.2,
+                 mlp_alpha_factor=1.3, mlp_beta_factor=0.7)
 
 MORE_DECODERS = {
     "gpt_neox_japanese": ("GPTNeoXJapaneseConfig", usual | dict(
@@ -69,6 +72,14 @@ MORE_DECODERS = {
         moe_intermediate_size=8,
         q_lora_rank=None, attention_bias=True, rope_interleave=False, norm_topk_prob=False, n_shared_experts=2,
         rope_parameters=growing_yarn | dict(llama_4_scaling_beta=0.0, original_max_position_embeddings=10))),
+    # Layers of linear attention, first and last; the stream and what is added to it times numbers of their own.
+    "minimax": ("MiniMaxConfig", llama_like | rope() | lightning | dict(
+        num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=6,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"])),
+    # Decays that the file says, in another order of layers: every second one.
+    "minimax-slopes": ("MiniMaxConfig", llama_like | rope(60.0) | dict(
+        block_size=4, num_hidden_layers=3, head_dim=8, intermediate_size=11, num_local_experts=4, num_experts_per_tok=3, hidden_act="gelu",
+        linear_attn_alpha_factor=2.5, mlp_beta_factor=1.4, tie_word_embeddings=True, rms_norm_eps=0.01)),
     "sarvam_mla": ("SarvamMLAConfig", latent | rope() | dict(
         q_lora_rank=None, num_hidden_layers=3, n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=10,
         n_group=3, topk_group=2, pad_token_id=0)),
@@ -98,6 +109,8 @@ def with_sinks(model):
 
 def called(name, key):
     """What the published files of these families call a tensor."""
+    if name.startswith("minimax"):
+        return key.replace(".mlp.gate.", ".block_sparse_moe.gate.")
     if name == "hy_v3":
         for today, then in (("mlp.gate.", "mlp.router.gate."), ("mlp.e_score_correction_bias", "mlp.expert_bias"),
                             ("mlp.shared_experts.", "mlp.shared_mlp.")):

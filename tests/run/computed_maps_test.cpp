@@ -19,8 +19,8 @@ using namespace testing;
 namespace {
 
 // Channels, heads of one pace, two groups of them, the delta rule and short convolutions, some beside attention.
-const std::vector<const char*> names = {"mamba", "mamba2",     "falcon_h1", "falcon_h1-heads",
-                                        "jamba", "qwen3_next", "lfm2",      "olmo_hybrid"};
+const std::vector<const char*> names = {"mamba",      "mamba2", "falcon_h1",   "falcon_h1-heads", "jamba",
+                                        "qwen3_next", "lfm2",   "olmo_hybrid", "minimax"};
 
 bool same(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.packed().data(), b.packed().data(), a.bytes()) == 0;

@@ -204,7 +204,8 @@ TEST_CASE("sums over the rows of a long text go on from whole tiles of it, with 
 
 TEST_CASE("maps of states go on from those of the last pass, with a whole pass's bits, in texts of any length") {
   // Channels, heads, the delta rule and short convolutions, some beside attention.
-  for (const char* name : {"mamba", "mamba2", "jamba", "qwen3_next", "lfm2", "olmo_hybrid", "falcon_mamba-wide"})
+  for (const char* name :
+       {"mamba", "mamba2", "jamba", "qwen3_next", "lfm2", "olmo_hybrid", "falcon_mamba-wide", "minimax"})
     for (const MapStorage maps : {MapStorage::dense, MapStorage::factored}) {  // in memory, or computed
       CAPTURE(name);
       Typing typing(reference("families") / name);

@@ -95,6 +95,7 @@
   X(solar_open)               \
   X(sarvam_moe)               \
   X(minimax_m2)               \
+  X(minimax)                  \
   X(mistral4)                 \
   X(mellum)                   \
   X(hy_v3)                    \
