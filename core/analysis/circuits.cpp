@@ -39,6 +39,10 @@ void check(const Model& model, const CircuitOf& of) {
   if (c.clip_qkv > 0)
     throw Error("circuits", "a model whose queries, keys and values are used as they are", c.name,
                 fmt::format("they are cut to ± {}, so that no product of matrices gives them", c.clip_qkv));
+  if (c.z_norm || c.input_bits > 0)
+    throw Error(
+        "circuits", "a model whose heads write what they read", c.name,
+        "a norm of what all heads put out, or steps of whole rows, stand between, so that no token has one effect");
   if (c.output_gate)
     throw Error("circuits", "a model whose heads write what they read", c.name,
                 "a gate that the reading token makes stands between, so that no token has one effect on the logits");

@@ -68,6 +68,10 @@ Composition head_composition(const Model& model, const Ctx& ctx, int samples, st
   if (config.clip_qkv > 0)
     throw Error("composition", "a model whose queries, keys and values are used as they are", config.name,
                 "they are cut off, so that there is no single matrix W_QK or W_OV");
+  if (config.z_norm || config.input_bits > 0)
+    throw Error("composition", "a model whose heads write what they read", config.name,
+                "a norm of what all heads put out, or steps of whole rows, stand between, so that there is no single "
+                "matrix W_OV");
   if (config.output_gate)
     throw Error("composition", "a model whose heads write what they read", config.name,
                 "a gate that the reading token makes stands between, so that there is no single matrix W_OV");

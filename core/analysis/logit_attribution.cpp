@@ -150,7 +150,9 @@ LogitAttribution logit_attribution(const Model& model, const Trace& trace, const
   const auto add_heads = [&](const Trace& part, int layer, const BlockWeights& block, Kind kind, Kind bias,
                              Tensor& by_source) {
     const Tensor z = need(part, {input_site(config, WeightMatrix::o, layer), layer}).select(0, position);
-    const Tensor v = dims.attends(layer) ? need(part, {SiteKind::v, layer}) : Tensor();
+    // What a norm or a step of the whole row makes of z has no shares by source.
+    const bool shares = dims.attends(layer) && !config.z_norm && config.input_bits == 0;
+    const Tensor v = shares ? need(part, {SiteKind::v, layer}) : Tensor();
     const Tensor gate =
         block.z_gate.defined() ? need(part, {SiteKind::attn_gate, layer}).select(0, position) : Tensor();
     for (int head = 0; head < dims.heads_of(layer); ++head) {

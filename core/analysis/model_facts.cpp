@@ -125,9 +125,9 @@ std::vector<Part> parts_of(const RawWeights& weights, const ModelConfig& config)
                             &l.experts.shared_gate, &l.experts.output_weight})
       mlp.parameters += size(*t);
     for (const Tensor* t :
-         {&l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain, &l.ln2_post_gain,
-          &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias, &l.latents.q_gain, &l.latents.kv_gain,
-          &l.experts.router_gain, &l.experts.in_gain, &l.experts.out_gain, &l.experts.dense_gain})
+         {&l.z_norm_gain, &l.mlp_norm_gain, &l.mlp_norm_bias, &l.ln2_gain, &l.ln2_bias, &l.ln1_post_gain,
+          &l.ln2_post_gain, &l.q_norm_gain, &l.q_norm_bias, &l.k_norm_gain, &l.k_norm_bias, &l.latents.q_gain,
+          &l.latents.kv_gain, &l.experts.router_gain, &l.experts.in_gain, &l.experts.out_gain, &l.experts.dense_gain})
       norms.parameters += size(*t);
     for (const Tensor& t : norm_gains_of(l.state_space)) norms.parameters += size(t);
     if (config.entered(static_cast<int>(i)) == static_cast<int>(i))  // else it is that of the layer before
@@ -311,6 +311,8 @@ std::string switches(const ModelConfig& c) {
   }
   if (const auto bare = std::ranges::count(c.dims.bare, true); bare > 0)
     tell(true, say("{} of {} layers without an MLP", bare, c.dims.layers));
+  tell(c.z_norm, said("a norm of what all heads put out"));
+  tell(c.input_bits > 0, say("what matrices of blocks read is rounded to {} bits, row by row", c.input_bits));
   tell(c.output_gate, said("what a head puts out times a sigmoid that each token makes (gated attention)"));
   tell(c.latent(),
        say("keys and values of {} dimensions made of a latent of {} numbers per token{}", c.dims.value_width(),

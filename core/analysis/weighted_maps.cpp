@@ -31,6 +31,26 @@ double share_of_first(const Tensor& weights) {
   return all > 0 ? first / all : std::numeric_limits<double>::quiet_NaN();
 }
 
+/// The gains of a norm of all that heads put out, for this one.
+Eigen::VectorXd gains_of(const NormWeights& norm, const Tensor& o, int head) {
+  const Index width = o.dim(0);
+  return vector_of(norm.gain.slice(0, head * width, (head + 1) * width));
+}
+
+/// What such a norm, with steps if the model rounds, multiplies a row by: the best one number, of z ∘ gains and what
+/// the output matrix reads.
+double norm_of_row(const Trace& trace, const NormWeights& norm, int layer, Index query) {
+  const Tensor z = need(trace, {SiteKind::z, layer}).select(0, query).packed(),
+               read = need(trace, {SiteKind::z_gated, layer}).select(0, query).packed();
+  double both = 0, square = 0;
+  for (Index i = 0; i < z.size(); ++i) {
+    const double gained = static_cast<double>(z.data()[i]) * static_cast<double>(norm.gain.at(i));
+    both += gained * static_cast<double>(read.data()[i]);
+    square += gained * gained;
+  }
+  return square > 0 ? both / square : 0;
+}
+
 Index strongest(const Tensor& weights, Index row) {
   Index best = 0;
   for (Index j = 1; j < weights.dim(1); ++j)
@@ -52,6 +72,7 @@ std::string_view formula(Weighting weighting, bool gated) {
 std::set<SiteKind> weighting_sites(const ModelConfig& config) {
   std::set<SiteKind> sites{SiteKind::v};
   if (config.output_gate) sites.insert(SiteKind::attn_gate);
+  if (config.z_norm) sites.insert({SiteKind::z, SiteKind::z_gated});
   return sites;
 }
 
@@ -61,12 +82,19 @@ Tensor offered_norms(const Trace& trace, const ModelWeights& weights, HeadId hea
   const Tensor& v = need(trace, {SiteKind::v, head.layer});
   const RowMajor<double> values = matrix_of(v.select(1, map.place().kv_head));  // (key, d_head)
   const BlockWeights& block = nth(weights.blocks, head.layer);
-  const RowMajor<double> o = matrix_of(nth(block.heads, head.head).o);  // (d_head, d_model)
-  const bool gated = block.z_gate.defined() && weighting == Weighting::output;
-  Tensor norms = Tensor::uninitialized({gated ? map.n_query() : 1, map.n_key()});
+  RowMajor<double> o = matrix_of(nth(block.heads, head.head).o);  // (d_head, d_model)
+  const bool gated = block.z_gate.defined() && weighting == Weighting::output,
+             normed = block.z_norm.gain.defined() && weighting == Weighting::output;
+  Tensor norms = Tensor::uninitialized({gated || normed ? map.n_query() : 1, map.n_key()});
   const auto put = [&](Index row, const Eigen::VectorXd& lengths) {
     for (Index j = 0; j < norms.dim(1); ++j) norms.ref(row, j) = static_cast<float>(lengths(j));
   };
+  if (normed) {
+    o = gains_of(block.z_norm, nth(block.heads, head.head).o, head.head).asDiagonal() * o;
+    const Eigen::VectorXd lengths = (values * o).rowwise().norm();
+    for (Index i = 0; i < norms.dim(0); ++i) put(i, norm_of_row(trace, block.z_norm, head.layer, i) * lengths);
+    return norms;
+  }
   if (!gated) {
     put(0, weighting == Weighting::value ? Eigen::VectorXd(values.rowwise().norm())
                                          : Eigen::VectorXd((values * o).rowwise().norm()));
@@ -95,7 +123,10 @@ double offered_norm(const Trace& trace, const ModelWeights& weights, HeadId head
         vector_of(need(trace, {SiteKind::attn_gate, head.layer}).select(0, query).select(0, head.head));
     value.array() /= 1 + (-gate.array()).exp();
   }
-  return (matrix_of(nth(block.heads, head.head).o).transpose() * value).norm();
+  const Tensor& o = nth(block.heads, head.head).o;
+  if (!block.z_norm.gain.defined()) return (matrix_of(o).transpose() * value).norm();
+  value.array() *= gains_of(block.z_norm, o, head.head).array();
+  return norm_of_row(trace, block.z_norm, head.layer, query) * (matrix_of(o).transpose() * value).norm();
 }
 
 std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting) {

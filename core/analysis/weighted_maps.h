@@ -4,7 +4,9 @@
 // Attention is Not Only a Weight: Analyzing Transformers with Vector Norms, 2020).
 //   value   α_ij ‖v_j‖            what is mixed into z
 //   output  ‖α_ij v_j W_O‖ = α_ij ‖v_j W_O‖   (α ≥ 0) what is written to the residual stream; v_j includes its bias.
-//           Where a gate stands behind attention (ModelConfig::output_gate): α_ij ‖(v_j ∘ σ(g_i)) W_O‖
+//           Where a gate stands behind attention (ModelConfig::output_gate): α_ij ‖(v_j ∘ σ(g_i)) W_O‖. Where a norm
+//           of what all heads put out does (ModelConfig::z_norm): W_O with its gains, and times what it divides row i
+//           by
 
 #include <set>
 #include <string>
@@ -26,12 +28,12 @@ std::string_view formula(Weighting weighting, bool gated);
 std::set<SiteKind> weighting_sites(const ModelConfig& config);
 
 /// Norm of what each key offers to each query, (query, key): 1, ‖v_j‖ or ‖v_j W_O‖; one row, which is that of all
-/// queries, where none of them has a gate in between.
+/// queries, where none of them has a gate or a norm in between.
 Tensor offered_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
 /// One number of it, without the others.
 double offered_norm(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting, Index query,
                     Index key);
-/// The same of each key alone; with gates the mean over the queries that can see it.
+/// The same of each key alone; with gates or norms the mean over the queries that can see it.
 std::vector<float> key_norms(const Trace& trace, const ModelWeights& weights, HeadId head, Weighting weighting);
 
 /// The head's map with every column multiplied by its norm; the same mask. Kind `effective`, unless it is the attention

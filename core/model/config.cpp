@@ -424,6 +424,20 @@ bool has_head(const ModelLocation& place, const std::vector<std::string>& tensor
 }
 }  // namespace
 
+namespace {
+/// What a folder of BitNet's kind does to what its matrices read, of models whose pass has it.
+void round_inputs(const ConfigReader& json, ModelConfig& c) {
+  c.input_bits = bits_of_inputs(json);
+  if (c.input_bits == 0) return;
+  const bool plain = c.causal && c.stack == Stack::only && !c.vision && !c.sound && !c.latent() &&
+                     !c.dims.any_state_space() && !c.experts.anywhere() && c.dims.d_layer == 0 && !c.head_layer &&
+                     c.norms_before() && !c.norms_behind() && c.kv_layers.empty();
+  if (!plain)
+    throw json.error("quantization_config", "bitnet of a decoder whose blocks are attention and an MLP behind norms",
+                     "one of another make", "what matrices read is rounded there, too");
+}
+}  // namespace
+
 ModelConfig load_config(const std::filesystem::path& path) {
   std::vector<ConfigKey> ignored;
   return load_config(path, ignored);
@@ -437,6 +451,7 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   check_few_bits(json);
   ModelConfig config = chosen.read_config(json);
   refuse_unread(json);
+  round_inputs(json, config);
   config.family = chosen.model_type;
   if (config.vision && !place.self_contained()) {
     read_preparation(place.folder, *config.vision);

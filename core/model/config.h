@@ -151,7 +151,11 @@ struct ModelConfig {
   bool output_gate = false;  ///< what a head puts out is multiplied, number by number, by σ of a projection of
                              ///< what the layer reads (Qiu et al., Gated Attention for Large Language Models,
                              ///< 2025)
-  double clip_qkv = 0;       ///< > 0: queries and keys (behind their norm) and values are cut to ± this
+  bool z_norm = false;  ///< what heads put out passes, all together, a norm before the output matrix (Ma et al., The
+                        ///< Era of 1-bit LLMs, 2024: BitNet b1.58's sub-norms)
+  int input_bits = 0;   ///< > 0: what matrices of blocks read is rounded, row by row, to whole numbers of so many bits
+                        ///< times a step, core/model/rounded_rows.h; sites show it rounded
+  double clip_qkv = 0;  ///< > 0: queries and keys (behind their norm) and values are cut to ± this
   PositionKind position = PositionKind::learned;
   RotaryConfig rotary;                     ///< of most layers; of pictures see picture_rotation()
   std::vector<RotaryConfig> layer_rotary;  ///< of every layer, where they differ; else empty
@@ -177,8 +181,9 @@ struct ModelConfig {
   int unturned_floor = 0;      ///< 1 + β ln(1 + ⌊(position + 1) ÷ L⌋)
   Activation activation = Activation::gelu_tanh;
   bool gated_mlp = false;
-  bool mlp_norm = false;  ///< a LayerNorm behind the activation: SoLU. It has weights where the other norms are
-                          ///< LayerNorms with weights
+  bool mlp_norm = false;  ///< a norm behind the activation (and gate): SoLU, BitNet. It has weights where the other
+                          ///< norms are of its kind, with weights
+  NormKind mlp_norm_kind = NormKind::layer_norm;
   double gate_alpha = 0, gate_limit = 0;  ///< limit > 0, of a gated MLP: with g = min(gate, limit) and u = clip(up, ±
                                           ///< limit) it goes on with (u + 1) · g · σ(α g), whatever `activation` says
   ExpertConfig experts;                         ///< the layers whose MLP is several
@@ -204,13 +209,13 @@ struct ModelConfig {
                                               ///< share of it: masked tokens of ESM, which were dropped in training
   double residual_scale = 1;                  ///< of what attention and MLP add; read into their output matrices
   Multipliers multipliers;
+  double attention_stream = 1, state_stream = 1, mlp_stream = 1;  ///< what the stream is multiplied by where attention,
+                                                                  ///< a state or the MLP is added to it (MiniMax)
   double value_scale = 1;     ///< of values; read into the matrices (and biases) that make them
   bool layer_scales = false;  ///< the same with a learned number for each dimension (Touvron et al., Going deeper with
                               ///< Image Transformers, 2021)
   int layer_groups = 0;       ///< > 0: so many blocks, each of them used by as many layers in a row (ALBERT)
   std::optional<std::int32_t> bos, eos;
-  double attention_stream = 1, state_stream = 1, mlp_stream = 1;  ///< what the stream is multiplied by where attention,
-                                                                  ///< a state or the MLP is added to it (MiniMax)
   Stack stack = Stack::only;
   /// Of an encoder-decoder, which is its decoder: the encoder. Null elsewhere.
   std::shared_ptr<const ModelConfig> encoder;
@@ -284,6 +289,8 @@ struct ModelConfig {
   int cached_numbers() const {
     return latent() ? dims.kv_latent + rotary.width : dims.kv_heads * (dims.d_head + dims.value_width());
   }
+  /// Whether the output matrix of attention reads something else than what heads put out: site z_gated.
+  bool changes_z() const { return output_gate || z_norm || input_bits > 0; }
   int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
   /// Whether queries and keys of this layer are rotated.
   bool turns(int layer) const {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/model/config_reader.h"
 #include "core/model/families/all.h"
 #include "core/model/weight_reader.h"
 
@@ -46,7 +47,14 @@ RawWeights read_model_weights(const WeightSource& file, ModelConfig& config) {
 }
 
 std::string write_config(const ModelConfig& config) {
-  return family(config.family, config.name).write_config(config);
+  std::string text = family(config.family, config.name).write_config(config);
+  if (config.input_bits == 0) return text;
+  ConfigWriter json = ConfigWriter::parse(text), rounding;  // of weights as they are here: bits_of_inputs()
+  rounding.put("quant_method", "bitnet");
+  rounding.put("linear_class", "autobitlinear");
+  rounding.put("quantization_mode", "offline");
+  json.put("quantization_config", rounding);
+  return json.text();
 }
 
 }  // namespace headscope

@@ -86,6 +86,7 @@ struct RawLayer {
   Tensor q_norm_gain, q_norm_bias;    ///< (d_head), (heads · d_head) with a gain of each head's own or over full width
   Tensor k_norm_gain, k_norm_bias;    ///< likewise of kv_heads
   Tensor sinks;                       ///< (heads): of learned sinks only
+  Tensor z_norm_gain;                 ///< (heads · d_value): of ModelConfig::z_norm
   Tensor z_gate_weight, z_gate_bias;  ///< (d_model, heads · d_value), (heads · d_value): ModelConfig::output_gate
   RawStateSpace state_space;          ///< in place of queries, keys and values; o_weight has d_inner rows then
   Tensor o_weight, o_bias;            ///< (heads · d_value, d_model), (d_model)

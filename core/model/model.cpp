@@ -20,6 +20,7 @@
 #include "core/model/model_parts.h"
 #include "core/model/pass_checks.h"
 #include "core/model/picture_input.h"
+#include "core/model/rounded_rows.h"
 #include "core/model/sound_input.h"
 #include "core/tensor/row_queue.h"
 
@@ -41,7 +42,7 @@ class Model::Pass {
         n_(static_cast<Index>(tokens.size())),
         tap_(ctx.tap),
         queue_(ctx.backend.pool()),
-        later_(ctx.tape || b_.asynchronous() || !queue_.pays(n_) ? nullptr : &queue_),
+        later_(ctx.tape || b_.asynchronous() || c_.input_bits > 0 || !queue_.pays(n_) ? nullptr : &queue_),
         checks_(b_, c_.name, offset_) {}
 
   ForwardResult run(bool all_logits, const LayerRange& range) {
@@ -146,7 +147,7 @@ class Model::Pass {
     if (!c_.dims.has_mlp(layer)) return leaving(layer, l, attended);
     const Tensor mid = c_.dims.parallel ? attended : tap({SiteKind::resid_mid, layer}, attended);
     const Tensor& read = c_.dims.parallel ? pre : mid;  // by the MLP
-    const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, norm(l.ln2, read))
+    const Tensor mlp_in = l.ln2.gain.defined() ? tap({SiteKind::ln2_normalized, layer}, rounded(norm(l.ln2, read)))
                           : c_.shared_norm     ? attention_in
                                                : read;
     Tensor post = b_.add(times(mid, c_.mlp_stream), mlp(layer, l, mlp_in, read), later_);
@@ -170,7 +171,7 @@ class Model::Pass {
     Attended a;
     a.stream = tap({SiteKind::resid_pre, layer}, x);
     if (c_.entered(layer) == layer) entered_ = a.stream;
-    a.read = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, norm(l.ln1, entered_)) : entered_;
+    a.read = l.ln1.gain.defined() ? tap({SiteKind::ln1_normalized, layer}, rounded(norm(l.ln1, entered_))) : entered_;
     const double kept = c_.dims.attends(layer) ? c_.attention_stream : c_.state_stream;
     a.sum = b_.add(times(a.stream, kept), attend(layer, l, a.read), later_);
     if (l.ln1_sum.gain.defined()) a.sum = norm(l.ln1_sum, a.sum);
@@ -346,7 +347,10 @@ class Model::Pass {
     std::ranges::move(out.maps, std::back_inserter(source_ ? result_.cross_maps : result_.maps));
 
     const Tensor z = tap({SiteKind::z, layer}, out.z);
-    return written(layer, l, gate.defined() ? tap({SiteKind::z_gated, layer}, gated_output(b_, z, gate, later_)) : z);
+    if (!c_.changes_z()) return written(layer, l, z);
+    Tensor read = gated_output(b_, z, gate, later_).reshape({n_, d.heads * value_width});
+    if (c_.z_norm) read = norm(l.z_norm, read);
+    return written(layer, l, tap({SiteKind::z_gated, layer}, rounded(read).reshape(z.shape())));
   }
 
   /// What a state space adds in the place of attention.
@@ -385,7 +389,7 @@ class Model::Pass {
           activated(c_.activation, l.xielu, b_, tap({SiteKind::mlp_pre, layer}, b_.linear(x, l.up, later_)), later_);
     }
     if (l.mlp_norm.gain.defined()) hidden = norm(l.mlp_norm, hidden);
-    Tensor out = b_.linear(tap({SiteKind::mlp_post, layer}, hidden), l.down, later_);
+    Tensor out = b_.linear(tap({SiteKind::mlp_post, layer}, rounded(hidden)), l.down, later_);
     if (l.experts.defined()) {
       out = norm(l.experts.dense_norm, out);
       out = b_.add(out, norm(l.experts.out_norm, experts(layer, l.experts, stream)), later_);
@@ -405,6 +409,7 @@ class Model::Pass {
   }
 
   Tensor norm(const NormWeights& w, const Tensor& x) { return normalized(c_, w, b_, x, later_); }
+  Tensor rounded(const Tensor& x) { return rounded_rows(b_, x, c_.input_bits); }
   Tensor times(const Tensor& x, double by) { return by == 1 ? x : b_.scale(x, static_cast<float>(by), later_); }
 
   Tensor turned(int rotation, const Tensor& x, bool queries) {

@@ -238,7 +238,7 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
     if (behind && mlp) layer.ln2_post = norm(r.ln2_post_gain, {}, width, index, "norm behind the MLP");
     if (mlp && c.mlp_norm)
       layer.mlp_norm =
-          norm_of(NormKind::layer_norm, r.mlp_norm_gain, r.mlp_norm_bias, c.dims.d_mlp, index, "norm inside the MLP");
+          norm_of(c.mlp_norm_kind, r.mlp_norm_gain, r.mlp_norm_bias, c.dims.d_mlp, index, "norm inside the MLP");
     if (attends && c.qk_norm != QkNorm::none) {
       const Index head = wide.d_head, full = c.qk_norm == QkNorm::full_width;
       layer.q_norm =
@@ -248,6 +248,9 @@ std::shared_ptr<const Model> Model::build(const ModelConfig& c, const RawWeights
             norm(r.k_norm_gain, r.k_norm_bias, full ? wide.kv_heads * head : head, index, "norm of the keys");
       if (!c.norms_keys(index)) layer.q_norm.kind = layer.k_norm.kind = NormKind::none;
     }
+    if (attends && c.z_norm)
+      layer.z_norm = norm(r.z_norm_gain, {}, Index{c.dims.heads} * (c.dims.d_value > 0 ? c.dims.d_value : wide.d_head),
+                          index, "norm of what heads put out");
     if (attends && own_keys && c.value_norm) layer.v_norm = norm({}, {}, wide.d_head, index, "norm of the values");
     if (c.dims.d_layer > 0) {
       layer.input.gate = linear(r.input_gate_weight, {}, "gate of the layer's input");

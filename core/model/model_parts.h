@@ -27,7 +27,7 @@ struct Latents {
 struct Layer {
   NormWeights ln1, ln2, ln1_post, ln2_post;  // undefined where the block has none
   NormWeights ln1_sum, ln2_sum;              // of the stream itself
-  NormWeights q_norm, k_norm, v_norm, mlp_norm;
+  NormWeights q_norm, k_norm, v_norm, z_norm, mlp_norm;
   LayerInput input;             // of ModelDims::d_layer
   float stream_scale = 1;       // of ModelDims::stream_scales
   Latents latents;              // in models with latents

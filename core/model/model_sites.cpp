@@ -72,7 +72,8 @@ std::vector<SiteKind> Model::sites() const {
     if (of_router(site.kind) && !c.experts.anywhere()) continue;
     if (of_dense(site.kind) && !c.has_dense()) continue;
     if (site.per_layer && !somewhere(c.dims, site.kind)) continue;
-    if ((site.kind == SiteKind::attn_gate || site.kind == SiteKind::z_gated) && !c.output_gate) continue;
+    if (site.kind == SiteKind::attn_gate && !c.output_gate) continue;
+    if (site.kind == SiteKind::z_gated && !c.changes_z()) continue;
     if (site.kind == SiteKind::q_latent && c.dims.q_latent == 0) continue;
     if (site.kind == SiteKind::kv_latent && !c.latent()) continue;
     kinds.push_back(site.kind);

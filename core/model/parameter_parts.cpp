@@ -180,7 +180,8 @@ ParameterParts parameter_parts(const ModelConfig& c) {
                  (c.last_norm() ? (c.final_norm() == c.norm ? biased : 1) * d : 0) +
                  (c.head_layer && c.predicts ? biased * c.dims.out_width() : 0) - (c.first_norm ? 0 : biased * d);
     if (c.distances && c.distances->norm) out.norms += biased * d;
-    if (c.mlp_norm && c.norm == NormKind::layer_norm) out.norms += layers * biased * m;
+    if (c.mlp_norm && c.norm == c.mlp_norm_kind) out.norms += layers * biased * m;
+    if (c.z_norm) out.norms += attending * c.dims.heads * c.dims.value_width();
     const std::int64_t heads = c.qk_norm == QkNorm::full_width || c.qk_norm_by_head ? q + k : 2 * c.dims.d_head;
     if (c.qk_norm != QkNorm::none && c.qk_norm_weights && !differ)
       out.norms += attending * heads * (c.bias.qk_norm ? 2 : 1);

@@ -82,11 +82,6 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool que
                            : r.magnitude > 0                                          ? r.magnitude
                            : r.scaling == RotaryConfig::Scaling::yarn && r.factor > 1 ? 0.1 * std::log(r.factor) + 1
                                                                                       : 1;
-  for (Index i = 0; i < width / 2; ++i) {
-    const bool adjacent = r.layout == RotaryLayout::interleaved;
-    const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
-    const double turn = theta(r, i, r.odd ? width - 1 : width, x.rows);
-    for (Index row = 0; row < x.rows; ++row)
   const auto growth = [&](Index row) {
     return queries && r.query_growth > 0
                ? 1 + r.query_growth * std::log(1 + std::floor(static_cast<double>(row) / r.original_context))
@@ -95,6 +90,11 @@ void rotate(Table& x, Index heads, Index d_head, const RotaryConfig& r, bool que
   for (Index row = 0; row < x.rows; ++row)
     for (Index head = 0; head < heads; ++head)
       for (Index i = width; i < d_head; ++i) x.at(row, head * d_head + i) *= growth(row);
+  for (Index i = 0; i < width / 2; ++i) {
+    const bool adjacent = r.layout == RotaryLayout::interleaved;
+    const Index a = adjacent ? 2 * i : i, b = adjacent ? 2 * i + 1 : i + width / 2;
+    const double turn = theta(r, i, r.odd ? width - 1 : width, x.rows);
+    for (Index row = 0; row < x.rows; ++row)
       for (Index head = 0; head < heads; ++head) {
         double &first = x.at(row, head * d_head + a), &second = x.at(row, head * d_head + b);
         const double angle = static_cast<double>(row) * turn, p = first, q = second;
@@ -225,6 +225,8 @@ Table attend(const ModelConfig& c, const RawWeights& all, const RawLayer& w, int
     const Table gate = product(x, w.z_gate_weight, w.z_gate_bias, stop);
     for (std::size_t i = 0; i < z.values.size(); ++i) z.values[i] /= 1 + std::exp(-gate.values[i]);
   }
+  if (c.z_norm) z = normed(c, std::move(z), w.z_norm_gain, {});
+  round_rows(z, c.input_bits);
   return product(z, w.o_weight, w.o_bias, stop);
 }
 
@@ -236,7 +238,8 @@ Table feed_forward(const ModelConfig& c, const RawLayer& w, const Table& x, cons
     const Table linear = product(x, w.up_weight, w.up_bias, stop);
     for (std::size_t i = 0; i < hidden.values.size(); ++i) hidden.values[i] *= linear.values[i];
   }
-  if (c.mlp_norm) hidden = normed(c, NormKind::layer_norm, std::move(hidden), w.mlp_norm_gain, w.mlp_norm_bias);
+  if (c.mlp_norm) hidden = normed(c, c.mlp_norm_kind, std::move(hidden), w.mlp_norm_gain, w.mlp_norm_bias);
+  round_rows(hidden, c.input_bits);
   return product(hidden, w.down_weight, w.down_bias, stop);
 }
 
@@ -365,8 +368,8 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
             const Table& source, const Table& inputs, Lent& lent, Pass& pass, const std::stop_token& stop) {
   const RawLayer& w = nth(all.layers, layer);
   const bool before = c.norms_before(layer), behind = c.norms_behind(layer);
-  const Table attention_in =
-      before && (layer > 0 || c.first_norm) ? normed(c, entered, w.ln1_gain, w.ln1_bias) : entered;
+  Table attention_in = before && (layer > 0 || c.first_norm) ? normed(c, entered, w.ln1_gain, w.ln1_bias) : entered;
+  round_rows(attention_in, c.input_bits);
   Table attention = attend(c, all, w, layer, attention_in, nullptr, pass.patterns.emplace_back(), lent, stop);
   if (behind) attention = normed(c, std::move(attention), w.ln1_post_gain, {});
   Table after = sum(times(x, c.dims.attends(layer) ? c.attention_stream : c.state_stream), attention);
@@ -374,7 +377,8 @@ Table block(const ModelConfig& c, const RawWeights& all, int layer, const Table&
   if (c.cross()) after = across(c, all, layer, after, source, pass.cross_patterns.emplace_back(), stop);
   if (!c.dims.has_mlp(layer)) return leaving(c, w, layer, inputs, std::move(after), stop);
   const Table& read = c.dims.parallel ? x : after;
-  const Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
+  Table mlp_in = c.shared_norm ? attention_in : before ? normed(c, read, w.ln2_gain, w.ln2_bias) : read;
+  round_rows(mlp_in, c.input_bits);
   const bool sparse = c.experts.at(layer), beside = sparse && c.experts.beside;
   Table mlp = sparse && !beside ? experts(c, w.experts, mlp_in, stop) : feed_forward(c, w, mlp_in, stop);
   if (beside)

@@ -94,6 +94,17 @@ void activate(Activation f, Table& x, const Tensor& learned) {
   }
 }
 
+void round_rows(Table& x, int bits) {
+  if (bits <= 0) return;
+  const double most = std::pow(2.0, bits - 1) - 1;
+  for (Index row = 0; row < x.rows; ++row) {
+    double largest = 1e-5;
+    for (Index i = 0; i < x.columns; ++i) largest = std::max(largest, std::abs(x.at(row, i)));
+    for (Index i = 0; i < x.columns; ++i)
+      x.at(row, i) = std::clamp(std::nearbyint(x.at(row, i) * most / largest), -most - 1, most) * largest / most;
+  }
+}
+
 Table columns(const Table& x, Index first, Index end) {
   Table out(x.rows, end - first);
   for (Index row = 0; row < x.rows; ++row)

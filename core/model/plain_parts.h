@@ -13,6 +13,8 @@ namespace headscope::plain {
 double number(const Tensor& t, Index i);
 /// x W + b. A row of x is a position.
 Table product(const Table& x, const Tensor& weight, const Tensor& bias, const std::stop_token& stop);
+/// As rounded_rows.h says, in doubles; 0 bits: x stays.
+void round_rows(Table& x, int bits);
 /// Columns [first, end).
 Table columns(const Table& x, Index first, Index end);
 

@@ -304,6 +304,9 @@ class UsualReader {
       of(n_.q_norm, dims.heads, raw.q_norm_gain, raw.q_norm_bias);
       if (own_keys) of(n_.k_norm, dims.kv_heads, raw.k_norm_gain, raw.k_norm_bias);
     }
+    Tensor no_bias;
+    if (attends && c_.z_norm) norm(at + n_.z_norm, Index{dims.heads} * dims.value_width(), raw.z_norm_gain, no_bias);
+    if (c_.mlp_norm && !n_.mlp_norm.empty()) norm(at + n_.mlp_norm, dims.d_mlp, raw.mlp_norm_gain, raw.mlp_norm_bias);
     if (c_.buckets_by_layer) reader_.take(at + buckets_name(), {c_.position_buckets, dims.heads}, raw.position_buckets);
     if (c_.has_sinks(layer)) reader_.take(at + n_.sinks, {dims.heads}, raw.sinks);
     if (attends && c_.output_gate && !n_.z_gate.empty())
@@ -351,13 +354,13 @@ class UsualReader {
     for (const std::string& name : n_.ignored) reader_.ignore(at + name);
   }
 
-  /// Of the two layers that are one block of the file.
-  static void share_norm(const RawLayer& first, RawLayer& second) {
-    second.ln1_gain = first.ln1_gain, second.ln1_bias = first.ln1_bias;
   std::string norm_after(int layer) const {
     return layer + 1 < c_.dims.layers ? at_layer(layer + 1) + n_.ln2 : n_.final_norm;
   }
 
+  /// Of the two layers that are one block of the file.
+  static void share_norm(const RawLayer& first, RawLayer& second) {
+    second.ln1_gain = first.ln1_gain, second.ln1_bias = first.ln1_bias;
   }
 
   /// Head by head in one matrix: what makes its query, then what makes its gate.

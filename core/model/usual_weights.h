@@ -41,6 +41,8 @@ struct WeightNames {
   /// Of ModelDims::d_layer: table, projection and norm of all layers, and of a block gate, output and norm.
   std::string layer_embedding, layer_projection, layer_norm, input_gate, input_out, input_norm;
   std::string stream_scale;  ///< of ModelDims::stream_scales
+  std::string z_norm;        ///< of ModelConfig::z_norm, and mlp_norm, where the norms have weights
+  std::string mlp_norm;
   bool norms_behind_sums = false;  ///< of NormPlace::after_sum: what stands behind the sum with an MLP is the norm that
                                    ///< the file has before the next block, or at its end; that before the first stands
                                    ///< behind the embedding, and `ln1` is that behind the sum with attention

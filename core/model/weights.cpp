@@ -156,7 +156,7 @@ SiteKind input_site(const ModelConfig& config, WeightMatrix matrix, int layer) {
   switch (matrix) {
     case WeightMatrix::o:
       if (!config.dims.attends(layer)) return SiteKind::mixer_gated;
-      return config.output_gate ? SiteKind::z_gated : SiteKind::z;
+      return config.changes_z() ? SiteKind::z_gated : SiteKind::z;
     case WeightMatrix::mlp_in:
     case WeightMatrix::mlp_gate:
       return mlp_input(config, layer);
@@ -271,6 +271,7 @@ ModelWeights Model::weights() const {
     block.k_norm = keyed.k_norm;
     block.v_norm = keyed.v_norm;
     block.sinks = layer.sinks;
+    block.z_norm = layer.z_norm;
     whole(layer.z_gate, block.z_gate, block.z_gate_bias);
     if (m.config.buckets_by_layer) block.position_buckets = buckets_of(layer);
     block.ln2 = layer.ln2;

@@ -50,6 +50,7 @@ struct BlockWeights {
   NormWeights ln1_post, ln2_post;  ///< behind attention and MLP; undefined in most models
   NormWeights q_norm, k_norm;      ///< of queries and keys: (d_head), or all heads' side by side; likewise
   NormWeights v_norm;              ///< of values, with gains of 1; likewise
+  NormWeights z_norm;              ///< of what all heads put out, (heads · d_value); likewise
   LatentWeights latents;
   std::vector<HeadWeights> heads;
   Tensor o_bias;               ///< (d_model)

@@ -147,14 +147,14 @@ TEST_CASE("norms, circuits and composition of every family, or a sentence") {
                              doctest::Contains("norm behind attention"), Error);
       else
         CHECK(token_circuits(s.model(), s.backend, {{layer, 0}, 0}, any).qk.dim(0) == 1);
-      if (c.qk_norm != QkNorm::none)
+      if (c.qk_norm != QkNorm::none || c.norm_place != NormPlace::before)
         CHECK_THROWS_AS(head_composition(s.model(), s.ctx(), 4, 1), Error);
       else
         CHECK(head_composition(s.model(), s.ctx(), 4, 1).heads.size() ==
               static_cast<std::size_t>(attending * c.dims.heads));
       return;
     }
-    const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0 && !c.head_layer;
+    const bool own_circuit = c.norm_place == NormPlace::before && c.clip_qkv == 0 && !c.head_layer && !c.z_norm;
     const std::vector<std::int32_t> tokens{5, 9};
     if (!own_circuit) {
       CHECK_THROWS_AS(token_circuits(s.model(), s.backend, {{0, 0}, 0}, tokens), Error);

@@ -196,6 +196,8 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
     CHECK(again.norm == own.norm);
     CHECK(again.norm_weights == own.norm_weights);
     CHECK(again.mlp_norm == own.mlp_norm);
+    CHECK(again.mlp_norm_kind == own.mlp_norm_kind);
+    CHECK(again.z_norm == own.z_norm);
     CHECK(again.final_rms == own.final_rms);
     CHECK(again.activation == own.activation);
     CHECK(again.learned_sinks == own.learned_sinks);
@@ -215,9 +217,9 @@ TEST_CASE("every family's parameters add up from its configuration alone, which 
       CHECK(again.state_space->most_rate == own.state_space->most_rate);
       CHECK(again.state_space->norm_before_gate == own.state_space->norm_before_gate);
       CHECK(again.state_space->gated_norm == own.state_space->gated_norm);
+      CHECK(again.state_space->steady == own.state_space->steady);
       CHECK(again.state_space->select_epsilon == own.state_space->select_epsilon);
     }
-      CHECK(again.state_space->steady == own.state_space->steady);
     CHECK(again.experts.renormalized == own.experts.renormalized);
     CHECK(again.experts.scale == own.experts.scale);
     CHECK(again.experts.groups == own.experts.groups);

@@ -211,6 +211,15 @@ TEST_CASE("MiniMax-Text-01 without a list attends in every second layer, and its
   CHECK(says(refusal(json), "layer_types: expected one of linear_attention, full_attention"));
 }
 
+TEST_CASE("BitNet's heads are together as wide as the stream, as the norm behind them") {
+  Json json = config_of("families/bitnet");
+  CHECK(read(json).z_norm);
+  CHECK(read(json).mlp_norm_kind == NormKind::rms_norm);
+  CHECK(read(json).activation == Activation::relu2);
+  json["head_dim"] = 8;
+  CHECK(says(refusal(json), "head_dim: expected heads as wide as hidden_size = 24 together"));
+}
+
 TEST_CASE("DBRX whose two places say other bases of rotation is refused, and weights divided by another length") {
   Json json = config_of("families/dbrx");
   json["attn_config"]["rope_theta"] = 500000;
@@ -282,6 +291,7 @@ TEST_CASE("these families write what they read") {
                              "families/mistral4-halves",
                              "families/minimax",
                              "families/minimax-slopes",
+                             "families/bitnet",
                              "families/modernvbert",
                              "encoder-decoders/mvp",
                              "encoder-decoders/fsmt",

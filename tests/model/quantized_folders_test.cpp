@@ -1,16 +1,20 @@
 // Folders whose matrices were rounded by the libraries that people use, beside what these unpack and transformers
-// computes with it. The files are of tests/reference/make_quantized.py.
+// computes with it. The files are of tests/reference/make_quantized.py, BitNet's of make_bitnet.py.
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/io/safetensors.h"
+#include "core/model/family.h"
 #include "core/model/formats/few_bits.h"
 #include "core/model/formats/model_files.h"
+#include "core/model/plain.h"
 #include "tests/model/parity.h"
 #include "tests/support/paths.h"
 #include "tests/support/random_tensor.h"
@@ -110,6 +114,9 @@ TEST_CASE("Folders of quantized weights give what their libraries unpack, and th
                                                  {"mxfp4", "MXFP4"},
                                                  {"modelopt", "NVFP4"},
                                                  {"f8", "F8_E4M3"},
+                                                 {"bitnet-packed", "ternary"},
+                                                 {"bitnet-online", "ternary"},
+                                                 {"bitnet-llama", "ternary"},
                                                  {"mlx-3", "MLX 3 bits"},
                                                  {"mlx-4", "MLX 4 bits"},
                                                  {"mlx-6", "MLX 6 bits"},
@@ -168,6 +175,59 @@ TEST_CASE("A folder of quantized weights that contradicts itself is refused by t
   CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {96, 32}), doctest::Contains("down_proj.qweight"),
                        Error);
   CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {32, 90}), doctest::Contains("down_proj.g_idx"), Error);
+}
+
+TEST_CASE("What the matrices of a BitNet folder read is rounded, and written so; what is not followed is refused") {
+  const ModelConfig own = load_config(folders / "bitnet-packed");
+  CHECK(own.input_bits == 8);
+  CHECK(load_config(folders / "w8a8").input_bits == 0);
+  CHECK(load_config(folders / "bitnet-llama").input_bits == 8);
+  // Without the rounding of inputs, which is all that the twin lacks, logits are others.
+  const std::vector<std::int32_t> ids =
+      SafetensorsFile::open(folders / "bitnet-llama" / "expected.safetensors").entry("ids").items<std::int32_t>();
+  const auto logits = [&](const fs::path& folder) {
+    return Subject(folder).trace(ids, MapStorage::none, false)->logits.packed();
+  };
+  const fs::path twin = unpacked("bitnet-llama");
+  const Tensor rounded = logits(folders / "bitnet-llama"), unrounded = logits(twin);
+  CHECK(difference(rounded.values(), unrounded.values()) > 1e-3 * largest(rounded.values()));
+  write_file_atomically(twin / "config.json", write_config(load_config(folders / "bitnet-llama")));
+  CHECK(difference(rounded.values(), logits(twin).values()) <= 1e-6 * largest(rounded.values()));
+  const auto refused = [](const std::string& folder, const std::string& from, const std::string& to, const char* what) {
+    CHECK_THROWS_WITH_AS(Subject(changed(folder, "config.json", from, to)), doctest::Contains(what), Error);
+  };
+  refused("bitnet-packed", "\"quant_method\"", "\"use_rms_norm\": true, \"quant_method\"",
+          "use_rms_norm: expected false");
+  refused("bitnet-packed", "\"lm_head\"", "\"lm_head\", \"k_proj\"",
+          "modules_to_not_convert: expected \"lm_head\" alone");
+  refused("bitnet-packed", "\"offline\"", "\"eager\"", "quantization_mode: expected one of offline, online");
+  refused("bitnet-packed", "\"autobitlinear\"", "\"linear\"", "linear_class: expected one of bitlinear, autobitlinear");
+  const fs::path experts = scratch_dir("bitnet-experts");
+  auto config = nlohmann::json::parse(read_file(reference("families/mixtral") / "config.json"));
+  config["quantization_config"] = {{"quant_method", "bitnet"}};
+  write_file_atomically(experts / "config.json", config.dump());
+  CHECK_THROWS_WITH_AS(load_config(experts), doctest::Contains("bitnet of a decoder whose blocks are attention"),
+                       Error);
+  const ModelFiles files = ModelFiles::open(locate_model(folders / "bitnet-packed"));
+  CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {30, 96}), doctest::Contains("packed four by four"),
+                       Error);
+}
+
+TEST_CASE("The plain pass in doubles rounds what matrices read, too") {
+  for (const char* name : {"bitnet-packed", "bitnet-online", "bitnet-llama"}) {
+    CAPTURE(name);
+    const SafetensorsFile expected = SafetensorsFile::open(folders / name / "expected.safetensors");
+    const ModelConfig config = load_config(folders / name);
+    const ModelFiles files = ModelFiles::open(locate_model(folders / name));
+    const plain::Pass pass =
+        plain::forward(config, read_weights(*files.weights, config), expected.entry("ids").items<std::int32_t>());
+    const Tensor logits = expected.tensor("logits");
+    double worst = 0;
+    for (Index row = 0; row < logits.dim(0); ++row)
+      for (Index i = 0; i < logits.dim(1); ++i)
+        worst = std::max(worst, std::abs(pass.logits.at(row, i) - static_cast<double>(logits.at(row, i))));
+    CHECK(worst <= 1e-6 * largest(logits.values()));
+  }
 }
 
 TEST_CASE("An adapter changes a quantized model as it changes the same numbers in float32") {

@@ -197,6 +197,21 @@ TEST_CASE("Qwen2.5-VL of 3B has its keys beside all others; LLaVA leaves out wha
   CHECK(llava.context == 4096);
 }
 
+TEST_CASE("what the text of a Mistral Small 4 leaves out is what that of all of them has") {
+  const ModelConfig c = read("mistral3", R"({"model_type": "mistral3", "text_config": {"model_type": "mistral4",
+    "rms_norm_eps": 1e-05, "rope_parameters": {"type": "yarn", "rope_theta": 10000.0, "factor": 128.0,
+      "original_max_position_embeddings": 8192, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}}})");
+  CHECK(c.text_family == "mistral4");
+  CHECK(c.dims.layers == 36);
+  CHECK(c.dims.heads == 32);
+  CHECK(c.dims.kv_latent == 256);
+  CHECK(c.dims.vocab == 131072);
+  CHECK(c.context == 1048576);
+  CHECK(c.experts.count == 128);
+  CHECK(c.rotary.width == 64);
+  CHECK(c.rotary.query_growth == 0.1);
+}
+
 TEST_CASE("layers of Llama 3.2 Vision that look at pictures are passed by where there is none") {
   const ModelConfig c = read("mllama", R"({"model_type": "mllama", "image_token_index": 128256,
     "text_config": {"model_type": "mllama_text_model", "eos_token_id": [128001, 128008, 128009],

@@ -80,6 +80,9 @@ MORE_DECODERS = {
     "minimax-slopes": ("MiniMaxConfig", llama_like | rope(60.0) | dict(
         block_size=4, num_hidden_layers=3, head_dim=8, intermediate_size=11, num_local_experts=4, num_experts_per_tok=3, hidden_act="gelu",
         linear_attn_alpha_factor=2.5, mlp_beta_factor=1.4, tie_word_embeddings=True, rms_norm_eps=0.01)),
+    "bitnet": ("BitNetConfig", usual | rope() | dict(
+        hidden_size=24, num_attention_heads=4, num_key_value_heads=2, intermediate_size=22, rms_norm_eps=0.01,
+        attention_bias=True, tie_word_embeddings=True)),
     "sarvam_mla": ("SarvamMLAConfig", latent | rope() | dict(
         q_lora_rank=None, num_hidden_layers=3, n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=10,
         n_group=3, topk_group=2, pad_token_id=0)),

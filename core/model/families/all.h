@@ -96,6 +96,7 @@
   X(sarvam_moe)               \
   X(minimax_m2)               \
   X(minimax)                  \
+  X(bitnet)                   \
   X(mistral4)                 \
   X(mellum)                   \
   X(hy_v3)                    \

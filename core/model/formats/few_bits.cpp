@@ -28,6 +28,7 @@ constexpr std::array methods{Method{"gptq", gptq_layout},
                              Method{"bitsandbytes", bitsandbytes_layout},
                              Method{"compressed-tensors", compressed_tensors_layout},
                              Method{"modelopt", modelopt_layout},
+                             Method{"bitnet", bitnet_layout},
                              Method{"fp8", nullptr},
                              Method{"fbgemm_fp8", nullptr},
                              Method{"mxfp4", nullptr}};
@@ -55,7 +56,7 @@ Rounding rounding(const ConfigReader& config) {
   }
   throw config.error("quantization_config",
                      "weights of F64 to F16, or rounded by gptq, awq, bitsandbytes, compressed-tensors, "
-                     "modelopt, fp8, mxfp4 or MLX",
+                     "modelopt, bitnet, fp8, mxfp4 or MLX",
                      "a quantized model: " + excerpt(how->text("quant_method", "of no told method"), 60),
                      "use the model's unquantized weights, or a GGUF file");
 }

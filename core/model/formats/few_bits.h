@@ -2,8 +2,8 @@
 // Matrices of few bits as quantized Hugging Face folders hold them: beside X of X.weight lie whole numbers, scales and
 // zeros, of which the float32 matrix that they stand for is made when it is taken. Which library packed them is said by
 // config.json's "quantization_config"; how many bits a matrix has and how many of its numbers share a scale is told by
-// shapes, since one folder may mix them. Rounded are weights alone: where a library rounds activations as well, scales
-// for those are left out. A layout is a file beside this and a line in few_bits.cpp.
+// shapes, since one folder may mix them. Rounded are weights alone, but for BitNet: where another library rounds
+// activations as well, scales for those are left out. A layout is a file beside this and a line in few_bits.cpp.
 
 #include <memory>
 #include <span>
@@ -40,6 +40,11 @@ std::unique_ptr<FewBits> compressed_tensors_layout(const ConfigReader& how);
 std::unique_ptr<FewBits> modelopt_layout(const ConfigReader& how);
 // Apple's MLX: w = scale · q + bias
 std::unique_ptr<FewBits> mlx_layout(const ConfigReader& how);
+
+// Ma et al., The Era of 1-bit LLMs, 2024: w = s · (−1, 0 or 1)
+std::unique_ptr<FewBits> bitnet_layout(const ConfigReader& how);
+/// Bits to which what matrices of blocks read is rounded (ModelConfig::input_bits); 0 = it is not.
+int bits_of_inputs(const ConfigReader& config);
 
 /// Throws Error where config.json names a way of rounding that is not known.
 void check_few_bits(const ConfigReader& config);
