@@ -9,13 +9,6 @@
 namespace headscope {
 
 namespace {
-void cohere2_moe_extents(ConfigMap& keys, ModelConfig& c) {
-  const ConfigMap::Extents names{.mlp = ""};
-  if (!keys.reading()) return keys.extents(c, names);
-  const ConfigReader whole = keys.json().with_defaults({{"head_dim", 128}});
-  ConfigMap(whole).extents(c, names);
-}
-
 /// RMSNorm where rms_norm_eps is a number, else LayerNorm.
 void cohere2_moe_norms(ConfigMap& keys, ModelConfig& c) {
   const bool rms = keys.reading() ? keys.json().has("rms_norm_eps") : c.norm == NormKind::rms_norm;
@@ -70,7 +63,7 @@ void cohere2_moe_layers(ConfigMap& keys, ModelConfig& c) {
 }
 
 void cohere2_moe_keys(ConfigMap& keys, ModelConfig& c) {
-  cohere2_moe_extents(keys, c);
+  extents_of_width(keys, c, 128, {.mlp = ""});
   cohere2_moe_norms(keys, c);
   c.dims.parallel = c.shared_norm = true;
   c.rotary.layout = RotaryLayout::interleaved;

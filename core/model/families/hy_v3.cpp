@@ -11,14 +11,8 @@
 namespace headscope {
 
 namespace {
-void hy_v3_extents(ConfigMap& keys, ModelConfig& c) {
-  if (!keys.reading()) return keys.extents(c, {});
-  const ConfigReader whole = keys.json().with_defaults({{"head_dim", 128}});
-  ConfigMap(whole).extents(c, {.usual_kv_heads = 8});
-}
-
 void hy_v3_keys(ConfigMap& keys, ModelConfig& c) {
-  hy_v3_extents(keys, c);
+  extents_of_width(keys, c, 128, {.usual_kv_heads = 8});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   c.qk_norm = QkNorm::per_head;
   keys.rotary(c, 11158840);

@@ -6,14 +6,8 @@
 namespace headscope {
 
 namespace {
-void iquestcoder_extents(ConfigMap& keys, ModelConfig& c) {
-  if (!keys.reading()) return keys.extents(c, {});
-  const ConfigReader whole = keys.json().with_defaults({{"head_dim", 128}});
-  ConfigMap(whole).extents(c, {.usual_kv_heads = 8});
-}
-
 void iquestcoder_keys(ConfigMap& keys, ModelConfig& c) {
-  iquestcoder_extents(keys, c);
+  extents_of_width(keys, c, 128, {.usual_kv_heads = 8});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-5);
   keys.rotary(c, 10000);
   keys.gated_mlp("hidden_act", c, "silu");

@@ -8,15 +8,8 @@
 namespace headscope {
 
 namespace {
-/// A head is 128 wide and has one of four keys, whatever the width of the stream, where the file says nothing.
-void mellum_extents(ConfigMap& keys, ModelConfig& c) {
-  if (!keys.reading()) return keys.extents(c, {});
-  const ConfigReader whole = keys.json().with_defaults({{"head_dim", 128}});
-  ConfigMap(whole).extents(c, {.usual_kv_heads = 4});
-}
-
 void mellum_keys(ConfigMap& keys, ModelConfig& c) {
-  mellum_extents(keys, c);
+  extents_of_width(keys, c, 128, {.usual_kv_heads = 4});
   keys.norm(c, NormKind::rms_norm, "rms_norm_eps", 1e-6);
   c.qk_norm = QkNorm::per_head;
   keys.gated_mlp("hidden_act", c, "silu");

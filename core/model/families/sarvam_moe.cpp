@@ -3,18 +3,13 @@
 
 #include "core/base/words.h"
 #include "core/model/families/deepseek.h"
+#include "core/model/families/usual.h"
 
 namespace headscope {
 
 namespace {
 void sarvam_moe_keys(ConfigMap& keys, ModelConfig& c) {
-  if (keys.reading() && !keys.json().has("head_dim")) {
-    const ConfigReader filled = keys.json().with_defaults({{"head_dim", 64}});
-    ConfigMap own(filled);
-    own.extents(c, {.usual_kv_heads = 4});
-  } else {
-    keys.extents(c, {.usual_kv_heads = 4});
-  }
+  extents_of_width(keys, c, 64, {.usual_kv_heads = 4});
   DeepseekUsual usual{.dense_layers = 1, .experts = 128, .per_token = 6, .shared = 1, .width = 1024, .scale = 2.5};
   usual.count_key = deepseek_either(keys, "n_routed_experts", "num_experts");
   usual.shared_key = deepseek_either(keys, "n_shared_experts", "num_shared_experts");

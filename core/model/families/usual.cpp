@@ -8,6 +8,12 @@ WeightNames usual_names(const ModelConfig&) {
   return {};
 }
 
+void extents_of_width(ConfigMap& keys, ModelConfig& c, int d_head, const ConfigMap::Extents& names) {
+  if (!keys.reading()) return keys.extents(c, names);
+  const ConfigReader filled = keys.json().with_defaults({{"head_dim", d_head}});
+  ConfigMap(filled).extents(c, names);
+}
+
 ConfigMap::Extents gpt2_extents() {
   return {.layers = "n_layer",
           .heads = "n_head",

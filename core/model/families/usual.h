@@ -21,6 +21,9 @@ Family with_older_names(Family made, std::string older, std::string newer,
 /// Llama's names, which most decoders took over.
 WeightNames usual_names(const ModelConfig&);
 
+/// As keys.extents(), of families whose heads are `d_head` wide where the file says nothing, whatever the stream is.
+void extents_of_width(ConfigMap& keys, ModelConfig& c, int d_head, const ConfigMap::Extents& names);
+
 /// What GPT-2 and those that keep its words call their extents.
 ConfigMap::Extents gpt2_extents();
 /// Likewise the tensors around attention and MLP; their second norm and positions not, which not all have.
