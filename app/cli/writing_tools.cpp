@@ -159,7 +159,7 @@ Report Weighted::read(const ReadRun& run) const {
     if (headscope::name(each) == weighting_) weighting = each;
   const AttentionMap map = weighted_map(*run.trace, weights, head, weighting);
   const std::vector<float> norms = key_norms(*run.trace, weights, head, weighting);
-  out.fact({"weighting", "weighting", formula(weighting, run.loaded.model->config().output_gate)});
+  out.fact({"weighting", "weighting", formula(weighting, behind_heads(run.loaded.model->config()))});
   auto& rows = out.table("rows", {"key", "token", "norm", "received", "received_by_attention"});
   const AttentionMap& plain = run.trace->map(head);
   for (Index key = 0; key < map.n_key(); ++key)

@@ -165,8 +165,11 @@ Scene weighted_scene(const Trace& trace, const ModelWeights& weights, Weighting 
   options.bare = true;
   constexpr const char* units[] = {to_say("α, attention"), to_say("α ‖v‖, what is mixed in"),
                                    to_say("‖α v W_O‖, what is written")};
-  const bool gated = weighting == Weighting::output && nth(weights.blocks, options.head.layer).z_gate.defined();
-  options.weights = gated ? said("‖α (v ∘ σ(g)) W_O‖, what is written") : said(nth(units, weighting));
+  const BlockWeights& block = nth(weights.blocks, options.head.layer);
+  const bool output = weighting == Weighting::output;
+  options.weights = output && block.z_gate.defined()        ? said("‖α (v ∘ σ(g)) W_O‖, what is written")
+                    : output && block.z_norm.gain.defined() ? said("‖α (v ∘ γ) W_O‖ ÷ rms(z), what is written")
+                                                            : said(nth(units, weighting));
   return head_map_scene(one, options, style);
 }
 

@@ -122,8 +122,8 @@ void FileDialog::open(Kind kind, AppContext& app) {
   else if (kind == Kind::export_film)
     shown.assign(std::begin(film_endings), std::end(film_endings));
   else if (kind == Kind::open_model)
-    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg", ".wav", ".flac", ".ogg",
-             ".opus", ".mp3"};
+    shown = {".gguf", ".bin",  ".pt",  ".pth",  ".npz", ".npy",  ".png",
+             ".jpg",  ".jpeg", ".wav", ".flac", ".ogg", ".opus", ".mp3"};
   else if (kind == Kind::open_session)
     shown = {".json", ".png", ".svg", ".pdf", ".csv", ".gif", ".apng"};
   else

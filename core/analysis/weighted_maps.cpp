@@ -64,9 +64,14 @@ std::string_view name(Weighting weighting) {
   return nth(names, weighting);
 }
 
-std::string_view formula(Weighting weighting, bool gated) {
-  constexpr std::string_view formulas[] = {"α", "α ‖v‖", "‖α v W_O‖"};
-  return gated && weighting == Weighting::output ? "‖α (v ∘ σ(g)) W_O‖" : nth(formulas, weighting);
+BehindHeads behind_heads(const ModelConfig& config) {
+  return config.z_norm ? BehindHeads::norm : config.output_gate ? BehindHeads::gate : BehindHeads::nothing;
+}
+
+std::string_view formula(Weighting weighting, BehindHeads behind) {
+  constexpr std::string_view formulas[] = {"α", "α ‖v‖"},
+                             outputs[] = {"‖α v W_O‖", "‖α (v ∘ σ(g)) W_O‖", "‖α (v ∘ γ) W_O‖ ÷ rms(z)"};
+  return weighting == Weighting::output ? nth(outputs, behind) : nth(formulas, weighting);
 }
 
 std::set<SiteKind> weighting_sites(const ModelConfig& config) {

@@ -21,8 +21,12 @@ namespace headscope {
 
 enum class Weighting { attention, value, output };
 std::string_view name(Weighting weighting);  ///< "attention", "value", "output"
-/// "‖α v W_O‖"; of a model with an output gate (ModelConfig::output_gate) with that: σ(g) of the query's gate g.
-std::string_view formula(Weighting weighting, bool gated);
+/// What stands between what a head mixes and its output matrix: the query's gate g (ModelConfig::output_gate), or a
+/// norm of all heads together with gains γ (ModelConfig::z_norm).
+enum class BehindHeads { nothing, gate, norm };
+BehindHeads behind_heads(const ModelConfig& config);
+/// "‖α v W_O‖", with that: "‖α (v ∘ σ(g)) W_O‖", "‖α (v ∘ γ) W_O‖ ÷ rms(z)".
+std::string_view formula(Weighting weighting, BehindHeads behind);
 
 /// What a trace must have recorded of a layer for what stands below.
 std::set<SiteKind> weighting_sites(const ModelConfig& config);

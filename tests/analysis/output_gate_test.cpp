@@ -105,8 +105,8 @@ TEST_CASE("what a key carries to a query goes through that query's gate") {
   }
   const std::vector<float> found = key_norms(*s.trace, s.weights, {layer, head}, Weighting::output);
   for (std::size_t j = 0; j < 8; ++j) CHECK(found[j] == doctest::Approx(norms[j]).epsilon(1e-4));
-  CHECK(formula(Weighting::output, true) == "‖α (v ∘ σ(g)) W_O‖");
-  CHECK(formula(Weighting::value, true) == "α ‖v‖");
+  CHECK(formula(Weighting::output, BehindHeads::gate) == "‖α (v ∘ σ(g)) W_O‖");
+  CHECK(formula(Weighting::value, BehindHeads::gate) == "α ‖v‖");
   CHECK(weighting_sites(s.model().config()) == std::set<SiteKind>{SiteKind::v, SiteKind::attn_gate});
   const SinkReport sinks = read_sinks(*s.trace, s.weights, 4);
   CHECK(sinks.heads[static_cast<std::size_t>(layer * s.dims().heads + head)].carried ==

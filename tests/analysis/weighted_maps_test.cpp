@@ -81,7 +81,7 @@ TEST_CASE("of one token nothing looks back: a share of the first has no rows to 
     CHECK(head.same_top == 1);
   }
   CHECK(name(Weighting::value) == "value");
-  CHECK(formula(Weighting::output, false) == "‖α v W_O‖");
+  CHECK(formula(Weighting::output, BehindHeads::nothing) == "‖α v W_O‖");
 }
 
 }  // namespace headscope::weighted_maps_test

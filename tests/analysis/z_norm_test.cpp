@@ -64,6 +64,8 @@ TEST_CASE("what a key carries to a query goes through the norm of that query's r
       CHECK(output.weight(i, j) ==
             doctest::Approx(static_cast<double>(map.weight(i, j)) * std::sqrt(square)).epsilon(1e-4).scale(0.01));
     }
+  CHECK(formula(Weighting::output, behind_heads(s.model().config())) == "‖α (v ∘ γ) W_O‖ ÷ rms(z)");
+  CHECK(formula(Weighting::value, behind_heads(s.model().config())) == "α ‖v‖");
   CHECK(weighting_sites(s.model().config()) == std::set<SiteKind>{SiteKind::v, SiteKind::z, SiteKind::z_gated});
 }
 

@@ -138,22 +138,6 @@ TEST_CASE("what is heard is the log-mel spectrogram of transformers' feature ext
   }
 }
 
-TEST_CASE("so much of a long sound as is read for it is all that is heard") {
-  const SoundConfig config;
-  const double seconds = seconds_to_hear(config);
-  Sound whole{44'100, {}, 0};
-  for (int i = 0; i < 40 * 44'100; ++i) {
-    const double t = i / 44'100.0;
-    whole.samples.push_back(static_cast<float>(0.4 * std::sin(900 * t * t) + 0.2 * std::sin(5000 * t)));
-  }
-  Sound part{whole.rate, {whole.samples.begin(), whole.samples.begin() + static_cast<int>(seconds * 44'100)}, 0};
-  part.beyond = whole.samples.size() - part.samples.size();
-  const SoundFrames all = heard(whole, config), some = heard(part, config);
-  CHECK(all.seconds == 40);
-  CHECK(some.seconds == 40);
-  CHECK(std::ranges::equal(all.log_mel.values(), some.log_mel.values()));
-}
-
 TEST_CASE("patterns of all three stacks, streams and logits are what transformers says in float64") {
   for (const char* name : all_names) {
     CAPTURE(name);
@@ -329,31 +313,6 @@ TEST_CASE("each token has the time that transformers gives it by the heads that 
     for (std::size_t i = 0; i < times.size(); ++i)
       CHECK(times[i] == doctest::Approx(static_cast<double>(truth.at(static_cast<Index>(i)))).epsilon(1e-5));
   }
-}
-
-TEST_CASE("a path through three tokens comes to each where its weight stands") {
-  const SoundFrames frames{Tensor::zeros({24, 2}), 0.01, 12, 0.24};
-  Trace cross;
-  cross.sound = std::make_shared<const SoundFrames>(frames);
-  cross.tokens.resize(12);
-  cross.query_tokens.resize(4);  // one before the text
-  Tensor weights = Tensor::full({4, 12}, 0.01f);
-  const Index where[] = {0, 1, 5, 9};
-  for (Index r = 0; r < 4; ++r)
-    for (Index c = 0; c < 3; ++c) weights.ref(r, std::min<Index>(where[r] + c, 11)) = 0.3f;
-  cross.maps.push_back(
-      AttentionMap::dense({.between_texts = true}, weights, nullptr, stats_of_weights(weights, nullptr)));
-  const HeadId head{0, 0};
-  const std::vector<double> times = token_times(cross, std::span(&head, 1), 1, 3);
-  REQUIRE(times.size() == 3);
-  CHECK(times[0] == doctest::Approx(0));  // a path begins at the beginning
-  CHECK(times[1] == doctest::Approx(5 * 0.02));
-  CHECK(times[2] == doctest::Approx(9 * 0.02));
-  SoundFrames later = frames;
-  later.from = 61.5;
-  cross.sound = std::make_shared<const SoundFrames>(later);
-  const std::vector<double> of_file = token_times(cross, std::span(&head, 1), 1, 3);
-  for (std::size_t i = 0; i < 3; ++i) CHECK(of_file[i] == doctest::Approx(61.5 + times[i]));
 }
 
 TEST_CASE("edits act on each stack of a model of speech") {

@@ -39,10 +39,24 @@ constexpr Measure measures[] = {
      [](const SinkHead& h) { return h.value_norm / h.value_median; }},
 };
 
-const char* carried_formula(bool gated) {
-  return gated ? said("mean over rows of ‖α_0 (v_0 ∘ σ(g)) W_O‖ ÷ Σ_j ‖α_j (v_j ∘ σ(g)) W_O‖")
-               : said(measures[1].formula);
+const char* carried_formula(BehindHeads behind) {
+  if (behind == BehindHeads::gate) return said("mean over rows of ‖α_0 (v_0 ∘ σ(g)) W_O‖ ÷ Σ_j ‖α_j (v_j ∘ σ(g)) W_O‖");
+  if (behind == BehindHeads::norm)
+    return said(
+        "mean over rows of ‖α_0 (v_0 ∘ γ) W_O‖ ÷ Σ_j ‖α_j (v_j ∘ γ) W_O‖, γ: gains of the norm behind the heads");
+  return said(measures[1].formula);
 }
+
+/// By BehindHeads: the length of what a head writes of a value, and what it is made of.
+constexpr const char* output_titles[] = {to_say("‖v W_O‖ there, elsewhere"),
+                                         to_say("‖(v ∘ σ(g)) W_O‖ there, elsewhere"),
+                                         to_say("‖(v ∘ γ) W_O‖ ÷ rms(z) there, elsewhere")};
+constexpr const char* output_formulas[] = {
+    to_say("hook_v · W_O of the head"),
+    to_say("(hook_v ∘ σ(hook_gate)) · W_O of the head, mean over the queries that see it"),
+    to_say(
+        "(hook_v ∘ gains of the norm behind the heads) · W_O of the head ÷ its divisor, mean over the queries that see "
+        "it")};
 
 std::string no_weights(const Trace& trace, int layer) {
   return say("Its layer is {}: no weights that add up to 1, and no values.",
@@ -73,7 +87,7 @@ class SinksPage final : public ReadingPage {
     if (!answer) return;
     const HeadId head = chosen_head(c, *answer->source.trace);
     const auto number = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
-    const bool gated = answer->source.model.model->config().output_gate;
+    const BehindHeads behind = behind_heads(answer->source.model.model->config());
     const bool attends = answer->source.trace->model.dims.attends(head.layer);
     if (!attends) {
       section(c.ui, said("THIS HEAD"), say("layer {} head {}", head.layer, head.head));
@@ -89,14 +103,11 @@ class SinksPage final : public ReadingPage {
         fact(c.ui, said("Share of the learned sink"), number(h.learned), nullptr,
              {said("mean over rows 1 … of 1 − Σ of the row"),
               said("the head's own logit in the softmax takes it and gives nothing")});
-      fact(c.ui, said("… carries of its output"), number(h.carried), nullptr, {carried_formula(gated)});
+      fact(c.ui, said("… carries of its output"), number(h.carried), nullptr, {carried_formula(behind)});
       fact(c.ui, said("‖v‖ there, median elsewhere"), fmt::format("{:.2f}, {:.2f}", h.value_norm, h.value_median),
            nullptr, {said("hook_v, Euclidean norm"), said("median over the other tokens")});
-      fact(c.ui, gated ? said("‖(v ∘ σ(g)) W_O‖ there, elsewhere") : said("‖v W_O‖ there, elsewhere"),
-           fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median), nullptr,
-           {gated ? said("(hook_v ∘ σ(hook_gate)) · W_O of the head, mean over the queries that see it")
-                  : said("hook_v · W_O of the head"),
-            said("median over the other tokens")});
+      fact(c.ui, said(nth(output_titles, behind)), fmt::format("{:.2f}, {:.2f}", h.output_norm, h.output_median),
+           nullptr, {said(nth(output_formulas, behind)), said("median over the other tokens")});
       fact(c.ui, said("Entropy"), say("{} nats", number(h.entropy)), nullptr,
            {said("mean over rows 1 … of −Σ p ln p")});
       fact(c.ui, said("… without the first token"), say("{} nats", number(h.entropy_without)), nullptr,
@@ -141,13 +152,13 @@ class SinksPage final : public ReadingPage {
     if (!answer->source.trace->model.dims.attends(head->layer))
       return tooltip(
           c.ui, {say("Layer {} Head {}", head->layer, head->head), no_weights(*answer->source.trace, head->layer)});
-    const bool gated = answer->source.model.model->config().output_gate;
+    const BehindHeads behind = behind_heads(answer->source.model.model->config());
     for (const SinkHead& h : answer->result.heads)
       if (h.id == *head)
         tooltip(c.ui, {say("Layer {} Head {}", h.id.layer, h.id.head),
                        say("weight {:.3f} (chance {:.3f}), carries {:.3f} of its output", h.mass, h.chance, h.carried),
                        say("‖v‖ {:.3f}, median elsewhere {:.3f}", h.value_norm, h.value_median),
-                       measure_ == 1 ? carried_formula(gated) : said(shown.formula)});
+                       measure_ == 1 ? carried_formula(behind) : said(shown.formula)});
   }
 
   void shape(const PageContext& c, const std::shared_ptr<const Reading>& answer) {

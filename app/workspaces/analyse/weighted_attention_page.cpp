@@ -27,11 +27,18 @@ namespace {
 constexpr const char* titles[] = {to_say("ATTENTION"), to_say("WEIGHTED BY VALUE"), to_say("WEIGHTED BY OUTPUT")};
 constexpr const char* choices[] = {to_say("by value"), to_say("by output")};
 
+/// By BehindHeads.
+constexpr const char* shares_of_output[] = {
+    "Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖", "Σ ‖α(i, 0) (v_0 ∘ σ(g_i)) W_O‖ ÷ Σ ‖α (v ∘ σ(g_i)) W_O‖",
+    "Σ_i ‖α(i, 0) (v_0 ∘ γ) W_O‖ ÷ rms(z_i) ÷ Σ_i Σ_j ‖α (v_j ∘ γ) W_O‖ ÷ rms(z_i)"};
+
 /// What a number besides the weights comes from.
-const char* read_from(Weighting weighting, bool gated) {
+const char* read_from(Weighting weighting, BehindHeads behind) {
   if (weighting == Weighting::attention) return "";
   if (weighting == Weighting::value) return ", hook_v";
-  return gated ? ", hook_v, hook_gate, W_O" : ", hook_v, W_O";
+  constexpr const char* outputs[] = {", hook_v, W_O", ", hook_v, hook_gate, W_O",
+                                     ", hook_v, hook_z, hook_z_gated, W_O"};
+  return nth(outputs, behind);
 }
 
 struct Weighed {
@@ -69,11 +76,13 @@ class WeightedAttentionPage final : public ReadingPage {
   void right(const PageContext& c) override {
     section(c.ui, said("WHAT IS SHOWN"));
     const auto& answer = job_.answer();
-    const bool gated = answer && has_gate(*answer);
+    const BehindHeads behind = answer ? behind_of(*answer) : BehindHeads::nothing;
     note(c.ui, say("A weight says how much of a value is taken, not how large that value is. α ‖v‖ is what is mixed "
                    "in, {} what reaches the residual stream.",
-                   formula(Weighting::output, gated)));
-    if (gated) note(c.ui, said("g: the gate of the query, which stands between values and W_O."));
+                   formula(Weighting::output, behind)));
+    if (behind == BehindHeads::gate) note(c.ui, said("g: the gate of the query, which stands between values and W_O."));
+    if (behind == BehindHeads::norm)
+      note(c.ui, said("γ and rms(z): gains and divisor of the norm of what all heads put out, before W_O."));
     if (answer) {
       const HeadId head = chosen_head(c, *answer->source.trace);
       const bool attends = answer->source.trace->model.dims.attends(head.layer);
@@ -83,8 +92,7 @@ class WeightedAttentionPage final : public ReadingPage {
         const auto share = [](double v) { return std::isnan(v) ? std::string("–") : fmt::format("{:.3f}", v); };
         fact(c.ui, said("by attention"), share(w.first_attention), nullptr, {"Σ α(i, 0) ÷ Σ α"});
         fact(c.ui, said("by value"), share(w.first_value), nullptr, {"Σ α(i, 0) ‖v_0‖ ÷ Σ α ‖v‖"});
-        fact(c.ui, said("by output"), share(w.first_output), nullptr,
-             {gated ? "Σ ‖α(i, 0) (v_0 ∘ σ(g_i)) W_O‖ ÷ Σ ‖α (v ∘ σ(g_i)) W_O‖" : "Σ ‖α(i, 0) v_0 W_O‖ ÷ Σ ‖α v W_O‖"});
+        fact(c.ui, said("by output"), share(w.first_output), nullptr, {nth(shares_of_output, behind)});
         fact(c.ui, said("Strongest key stays"), say("{:.0f} % of rows", 100 * w.same_top), nullptr,
              {said("Rows whose strongest key by attention is the strongest by output, too")});
       }
@@ -104,12 +112,12 @@ class WeightedAttentionPage final : public ReadingPage {
             fmt::format("{} → {}", token_label(trace, hovered_->row), token_label(trace, hovered_->column)));
     for (const Weighting w : {Weighting::attention, Weighting::value, Weighting::output}) {
       const double norm = norm_at(answer, head, w, *hovered_);
-      fact(c.ui, std::string(formula(w, has_gate(answer))),
+      fact(c.ui, std::string(formula(w, behind_of(answer))),
            fmt::format("{:.4f}", norm * static_cast<double>(trace.map(head).weight(hovered_->row, hovered_->column))));
     }
   }
 
-  static bool has_gate(const Reading& answer) { return answer.source.model.model->config().output_gate; }
+  static BehindHeads behind_of(const Reading& answer) { return behind_heads(answer.source.model.model->config()); }
   static double norm_at(const Reading& answer, HeadId head, Weighting w, Cell cell) {
     return offered_norm(*answer.source.trace, answer.result.weights, head, w, cell.row, cell.column);
   }
@@ -133,7 +141,7 @@ class WeightedAttentionPage final : public ReadingPage {
     std::string wanted = fmt::format("{} {} {} {} {} {}", head.layer, head.head, row, width, height, weighted_by_);
     if (const auto& part = options.region)
       wanted += fmt::format(" {} {} {} {}", part->query, part->n_query, part->key, part->n_key);
-    const bool gated = has_gate(*answer);
+    const BehindHeads behind = behind_of(*answer);
     for (std::size_t i = 0; i < 2; ++i) {
       const auto weighting = i == 0 ? Weighting::attention : static_cast<Weighting>(weighted_by_ + 1);
       const char* title = nth(titles, weighting);
@@ -143,7 +151,7 @@ class WeightedAttentionPage final : public ReadingPage {
         const UseFont font(c.ui, c.ui.small());
         ImGui::TextColored(vec(c.ui.theme.muted), "%s", said(title));
         ImGui::SameLine(0, c.ui.px(8));
-        ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting, gated)).c_str());
+        ImGui::TextColored(vec(c.ui.theme.faint), "%s", std::string(formula(weighting, behind)).c_str());
       }
       ImGui::SetCursorPos({x, start.y + c.ui.px(20)});
       SceneSlot& slot = slots_[i];
@@ -169,10 +177,10 @@ class WeightedAttentionPage final : public ReadingPage {
                      norm = norm_at(*answer, head, weighting, cell);
         tooltip(c.ui, {fmt::format("{} ({}) → {} ({})", token_label(trace, cell.row), cell.row,
                                    token_label(trace, cell.column), cell.column),
-                       fmt::format("{} = {:.5f}", formula(weighting, gated), weight * norm),
+                       fmt::format("{} = {:.5f}", formula(weighting, behind), weight * norm),
                        say("α {:.5f}, norm {:.4f}", weight, norm),
                        fmt::format("blocks.{}.attn.hook_pattern[{}]{}; F32", head.layer, head.head,
-                                   read_from(weighting, gated))});
+                                   read_from(weighting, behind))});
       }
       if (touch.clicked) c.editor.pin(cell.row, cell.column);
     }
