@@ -292,7 +292,10 @@ std::string switches(const ModelConfig& c) {
     const bool heads = s->lane == StateSpaceConfig::Lane::head;
     const std::string lanes =
         heads ? say("{} heads", std::max(c.dims.lanes, shown)) : say("{} channels", c.dims.d_inner);
-    if (c.dims.hybrid())
+    if (s->steady)  // nothing of a state's steps is learnt, and nothing convolved
+      tell(true, say("{} of {} layers linear attention of {} that decays at each one's own pace",
+                     c.dims.layers - attending_layers(c.dims), c.dims.layers, lanes));
+    else if (c.dims.hybrid())
       tell(true, say("{} of {} layers a state space of {} in place of attention, {} states each, behind a convolution "
                      "of {} tokens",
                      c.dims.layers - attending_layers(c.dims), c.dims.layers, lanes, c.dims.d_state, s->convolution));
@@ -304,7 +307,7 @@ std::string switches(const ModelConfig& c) {
            say("shown as {} heads, the mean of {} neighbouring ones each", shown, c.dims.lanes / shown));
     else
       tell(true, say("shown as {} heads of {} neighbouring channels", shown, c.dims.d_inner / shown));
-    tell(heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
+    tell(!s->steady && heads && c.dims.state_groups > 1, say("B and C of {} groups", c.dims.state_groups));
     tell(s->select_norms, s->select_gains ? said("steps, B and C made behind norms")
                                           : said("steps, B and C made behind norms without weights"));
     tell(s->least_step > 0 || std::isfinite(s->most_step), say("steps from {} to {}", s->least_step, s->most_step));

@@ -156,6 +156,10 @@ TEST_CASE("pictures, state spaces, rotations, windows and experts in words") {
   CHECK(mixed(Lane::head, 2, 0, endless) == heads + ", B and C of 2 groups");
   CHECK(mixed(Lane::head, 1, 0.5, endless) == heads + ", steps from 0.5 to inf");
   CHECK(mixed(Lane::head, 1, 0, 2) == heads + ", steps from 0 to 2");
+  CHECK(said([](ModelConfig& c) {
+          c.dims.d_inner = 16, c.dims.d_state = 4, c.dims.state_groups = 2;
+          c.state_space = StateSpaceConfig{.lane = Lane::head, .convolution = 1, .steady = true};
+        }).ends_with(" layers linear attention of 2 heads that decays at each one's own pace"));
 
   CHECK(said([](ModelConfig& c) { c.dims.kv_latent = 6, c.dims.d_value = 5; }) ==
         "keys and values of 5 dimensions made of a latent of 6 numbers per token");
