@@ -28,6 +28,7 @@ namespace {
 
 using Point = TemperatureSweep::Point;
 constexpr double coldest = 0.1, hottest = 10;
+constexpr double least_grid = 250;  // logical pixels
 
 class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSweepRequest> {
  public:
@@ -38,8 +39,9 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
 
   void middle(const PageContext& c) override {
     if (!keep_up(c)) return;
-    const double height =
-        std::clamp(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) * 0.27, 110.0, 260.0);
+    // Two charts and three headings above the heads, which should be seen without a turn of the wheel.
+    const double room = static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale),
+                 height = std::clamp((room - least_grid - 130) / 2, 110.0, 260.0);
     section(c.ui, said("ENTROPY"), said("nats, mean over queries; thin: one head, its own τ alone is changed"));
     chart(
         c, "entropy", [](const Point& p) { return p.entropy; }, height, std::nullopt);
@@ -126,7 +128,7 @@ class TemperaturePage final : public SweepPage<TemperatureSweeper, TemperatureSw
   }
 
   void best(const PageContext& c) {
-    const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 6, 250.0);
+    const double height = std::max(static_cast<double>(ImGui::GetContentRegionAvail().y / c.ui.scale) - 6, least_grid);
     const SceneTouch touch = matrix_slot(c, slot_, "best temperatures", result(), "", height, [result = result()] {
       const ModelDims& dims = result->before_trace->model.dims;
       std::vector<double> values;
