@@ -17,6 +17,7 @@
 #include "core/metrics/next_token_change.h"
 #include "core/run/run_request.h"
 #include "core/text/tokenizer.h"
+#include "tests/support/paths.h"
 
 namespace headscope::state_test {
 
@@ -257,6 +258,16 @@ TEST_CASE("sessions that come with the program open, with the bundled model they
   }
   CHECK(find_model("/nowhere/tiny-gpt2", "/nowhere/session.json") == find_bundled_model("tiny-gpt2"));
   CHECK(find_model("/nowhere/unknown", "/nowhere/session.json") == "/nowhere/unknown");
+}
+
+TEST_CASE("a sound beside its session is found, whatever second it begins at") {
+  const std::filesystem::path folder = testing::reference("speech"), session = folder / "session.json";
+  CHECK(find_sound("sound.wav", session) == folder / "sound.wav");
+  CHECK(find_sound("sound.wav#t=0.2", session) == folder / "sound.wav#t=0.2");
+  CHECK(find_sound("/elsewhere/sound.wav#t=0.2", session) == folder / "sound.wav#t=0.2");
+  CHECK(find_sound("none.wav#t=3", session) == "none.wav#t=3");
+  CHECK(find_sound("builtin:tones#t=1", session) == "builtin:tones#t=1");
+  CHECK_THROWS_AS((void)find_sound("sound.wav#t=soon", session), Error);
 }
 
 TEST_CASE("the session of edits hides Anna from what is hers: she sells what is Ben's") {
