@@ -229,6 +229,9 @@ fs::path find_image(const fs::path& image, const fs::path& session_file) {
 }
 
 fs::path find_sound(const fs::path& sound, const fs::path& session_file) {
+  std::error_code ignored;
+  if (const fs::path as_named = find_image(sound, session_file); fs::is_regular_file(as_named, ignored))
+    return as_named;
   const SoundPlace place = sound_place(sound);
   return path_of({find_image(place.file, session_file), place.from});
 }

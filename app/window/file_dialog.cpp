@@ -121,10 +121,10 @@ void FileDialog::open(Kind kind, AppContext& app) {
     shown.assign(std::begin(endings), std::end(endings));
   else if (kind == Kind::export_film)
     shown.assign(std::begin(film_endings), std::end(film_endings));
-  else if (kind == Kind::open_model)
-    shown = {".gguf", ".bin",  ".pt",  ".pth",  ".npz", ".npy",  ".png",
-             ".jpg",  ".jpeg", ".wav", ".flac", ".ogg", ".opus", ".mp3"};
-  else if (kind == Kind::open_session)
+  else if (kind == Kind::open_model) {
+    shown = {".gguf", ".bin", ".pt", ".pth", ".npz", ".npy", ".png", ".jpg", ".jpeg"};
+    shown.insert(shown.end(), std::begin(sound_endings), std::end(sound_endings));
+  } else if (kind == Kind::open_session)
     shown = {".json", ".png", ".svg", ".pdf", ".csv", ".gif", ".apng"};
   else
     shown = {".json"};

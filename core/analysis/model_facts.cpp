@@ -389,6 +389,9 @@ std::string switches(const ModelConfig& c) {
                                               : said("a learned sink in the softmax of the heads of some layers"));
   tell(c.value_scale != 1, say("values times {:.6g}", c.value_scale));
   tell(c.multipliers != Multipliers{}, said("what parts of a block read and write times numbers of its own"));
+  tell(c.attention_stream != 1 || c.state_stream != 1 || c.mlp_stream != 1,
+       say("the stream times {:g} before attention, {:g} before states and {:g} before MLPs are added",
+           c.attention_stream, c.state_stream, c.mlp_stream));
   tell(c.dims.paired, say("{} blocks of two layers each, which read what enters the first of them", c.dims.layers / 2));
   tell(c.logit_cap > 0, say("logits bent by a soft cap of {}", c.logit_cap));
   tell(c.embedding_scale != 1, say("embeddings times {:.6g}", c.embedding_scale));

@@ -104,8 +104,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
                      attends     ? said("attention")
                      : convolves ? said("convolution")
                                  : said("state")),
-         written(!attends             ? mixed(config.dims.state_kind)
+         written(!attends ? config.state_space && config.state_space->steady ? said("norm(all heads' α v) gated W_O")
+                                                                             : mixed(config.dims.state_kind)
                  : config.output_gate ? said("Σ heads (A v) σ(gate) W_O")
+                 : config.z_norm      ? said("norm(all heads' A v) W_O")
                                       : said("Σ heads A v W_O")),
          true);
     if (config.cross()) {
@@ -113,11 +115,16 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
           need(*trace.cross, {SiteKind::attn_out, layer}));
       out.stages.back().stack = Stack::cross;
     }
-    const std::string attended = convolves         ? said("x + convolution")
-                                 : !attends        ? said("x + state")
-                                 : !config.cross() ? (sums ? said("norm(x + attention)") : said("x + attention"))
-                                 : sums            ? said("norm(norm(x + attention) + cross-attention)")
-                                                   : said("x + attention + cross-attention");
+    // A stream that is multiplied before something is added to it.
+    const auto kept = [](double by) { return by == 1 ? std::string("x") : fmt::format("{:g} x", by); };
+    const double into_sum = attends ? config.attention_stream : config.state_stream;
+    const std::string attended = into_sum != 1 && sums ? attends ? say("norm({} + attention)", kept(into_sum))
+                                                                 : say("norm({} + state)", kept(into_sum))
+                                 : convolves ? said("x + convolution")
+                                 : !attends            ? (sums ? said("norm(x + state)") : said("x + state"))
+                                 : !config.cross()     ? (sums ? said("norm(x + attention)") : said("x + attention"))
+                                 : sums                ? said("norm(norm(x + attention) + cross-attention)")
+                                                       : said("x + attention + cross-attention");
     if (mlp) {
       if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, say("{} stream", layer), attended);
       if (mlp_input(config, layer) == SiteKind::ln2_normalized)
@@ -127,14 +134,16 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
                        ? said("norm((φ(x W_gate) ∘ x W_up) W_down) + norm(Σ over the experts that take the token of "
                               "weight · expert(x))")
                    : config.experts.at(layer) ? said("Σ over the experts that take the token of weight · expert(x)")
-                   : config.gated_mlp         ? said("(φ(x W_gate) ∘ x W_up) W_down")
-                                              : said("φ(x W_in) W_out")),
+                   : config.gated_mlp && config.mlp_norm ? said("norm(φ(x W_gate) ∘ x W_up) W_down")
+                   : config.gated_mlp                    ? said("(φ(x W_gate) ∘ x W_up) W_down")
+                                                         : said("φ(x W_in) W_out")),
            true);
     }
-    std::string leaving = config.dims.parallel ? said("x + attention + MLP")
-                          : !mlp               ? attended
-                          : sums               ? said("norm(x + MLP)")
-                                               : "x + MLP";
+    std::string leaving =
+        config.dims.parallel ? said("x + attention + MLP")
+        : !mlp               ? attended
+        : sums ? config.mlp_stream == 1 ? said("norm(x + MLP)") : say("norm({} + MLP)", kept(config.mlp_stream))
+               : "x + MLP";
     if (config.dims.d_layer > 0) {
       site(SiteKind::layer_out, layer, say("{} input of its own", layer), said("norm((φ(x W_gate) ∘ input) W_out)"),
            true);

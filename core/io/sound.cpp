@@ -127,15 +127,18 @@ void check_sound_numbers(std::uint64_t channels, std::uint64_t rate, const std::
   if (rate < 1000 || rate > 1'000'000) throw refuse("1000 to 1,000,000 samples a second", rate);
 }
 
+std::uint64_t samples_of(double seconds, std::uint64_t rate) {
+  return static_cast<std::uint64_t>(std::min(std::ceil(seconds * static_cast<double>(rate) - 1e-6), 1e18));
+}
+
 SampleRange samples_of(std::uint64_t there, std::uint64_t rate, const SoundPart& part, const std::string& where) {
   if (there == 0) throw Error(where, "at least one sample", "none");
-  const auto all = static_cast<double>(there), per_second = static_cast<double>(rate);
-  const double first = std::round(part.from * per_second);
-  if (first >= all)
-    throw Error(where, fmt::format("a beginning within its {:.2f} s", all / per_second),
-                fmt::format("{:g} s", part.from));
-  const double count = std::min(std::ceil(part.most * per_second), all - first);
-  return {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(count)};
+  const std::uint64_t first = samples_of(part.from, rate);
+  if (first >= there)
+    throw Error(where,
+                fmt::format("a beginning within its {} s", static_cast<double>(there) / static_cast<double>(rate)),
+                fmt::format("{} s", part.from));
+  return {first, std::min(samples_of(part.most, rate), there - first)};
 }
 
 void add_moment(Sound& sound, double sum, std::uint64_t channels, const std::string& where) {
@@ -213,9 +216,8 @@ bool may_be_sound(const std::filesystem::path& path) {
   if (file == built_in_sound) return true;
   std::string ending = file.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  constexpr std::string_view known[] = {".wav",  ".wave", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff",
-                                        ".aifc", ".au",   ".snd",  ".caf", ".w64", ".rf64", ".m4a", ".aac", ".wma"};
-  return std::ranges::find(known, ending) != std::end(known);
+  return std::ranges::find(sound_endings, ending) != std::end(sound_endings) || ending == ".m4a" || ending == ".aac" ||
+         ending == ".wma";  // which are refused with a way out
 }
 
 namespace {

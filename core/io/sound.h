@@ -42,6 +42,9 @@ struct SoundPart {
 };
 /// The same of a file's bytes; `where` names them in Errors.
 Sound decode_sound(const std::string& bytes, const std::string& where, const SoundPart& part = {});
+/// What files end in that read_sound() reads.
+inline constexpr const char* sound_endings[] = {".wav",  ".wave", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif",
+                                                ".aiff", ".aifc", ".au",   ".snd", ".caf", ".w64",  ".rf64"};
 /// Whether a path ends as files of sounds do, those that read_sound() refuses with a way out among them (M4A, WMA).
 bool may_be_sound(const std::filesystem::path& path);
 

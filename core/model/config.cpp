@@ -429,12 +429,15 @@ namespace {
 void round_inputs(const ConfigReader& json, ModelConfig& c) {
   c.input_bits = bits_of_inputs(json);
   if (c.input_bits == 0) return;
-  const bool plain = c.causal && c.stack == Stack::only && !c.vision && !c.sound && !c.latent() &&
-                     !c.dims.any_state_space() && !c.experts.anywhere() && c.dims.d_layer == 0 && !c.head_layer &&
-                     c.norms_before() && !c.norms_behind() && c.kv_layers.empty();
+  // Whose matrices of blocks are told from others by their names.
+  const bool plain = (c.family == "bitnet" || c.family == "llama") && c.causal && c.stack == Stack::only && !c.vision &&
+                     !c.sound && !c.latent() && !c.dims.any_state_space() && !c.experts.anywhere() &&
+                     c.dims.d_layer == 0 && !c.head_layer && c.norms_before() && !c.norms_behind() &&
+                     c.kv_layers.empty();
   if (!plain)
-    throw json.error("quantization_config", "bitnet of a decoder whose blocks are attention and an MLP behind norms",
-                     "one of another make", "what matrices read is rounded there, too");
+    throw json.error("quantization_config",
+                     "bitnet of a BitNet or a Llama, whose blocks are attention and an MLP behind norms",
+                     "a model of another make", "what matrices read is rounded there, too");
 }
 }  // namespace
 
@@ -451,8 +454,12 @@ ModelConfig load_config(const std::filesystem::path& path, std::vector<ConfigKey
   check_few_bits(json);
   ModelConfig config = chosen.read_config(json);
   refuse_unread(json);
-  round_inputs(json, config);
   config.family = chosen.model_type;
+  round_inputs(json, config);
+  if (config.input_bits > 0 && !place.adapter.empty())
+    throw Error(place.adapter.string(), "an adapter of a model whose matrices read rows as they are",
+                fmt::format("one whose rows are rounded to {} bits", config.input_bits),
+                "merged into the matrices it would read rounded rows, which it was not trained on");
   if (config.vision && !place.self_contained()) {
     read_preparation(place.folder, *config.vision);
     config.context = config.vision->tokens();

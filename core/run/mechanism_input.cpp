@@ -110,7 +110,7 @@ std::shared_ptr<const HeadProjections> head_projections(const LoadedModel& model
   const bool encoder = stack == Stack::encoder && model.model->encoder();
   const LoadedModel own = encoder ? model.encoder() : model;
   const ModelConfig& config = own.model->config();
-  if (stack == Stack::cross || !config.dims.attends(id.layer) || config.latent() || config.output_gate) return nullptr;
+  if (stack == Stack::cross || !config.dims.attends(id.layer) || config.latent() || config.changes_z()) return nullptr;
   RunRequest wanted = request;
   wanted.capture = {};
   wanted.capture.maps = MapStorage::none;

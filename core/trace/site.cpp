@@ -66,7 +66,7 @@ constexpr std::array<SiteInfo, site_kind_count> table{{
     {SiteKind::z, "blocks.{i}.attn.hook_z", "(query, head, d_value)", true,
      to_say("attention times values, per head; before any gate")},
     {SiteKind::z_gated, "blocks.{i}.attn.hook_z_gated", "(query, head, d_value)", true,
-     to_say("attention times values behind the gate: what the output matrix reads")},
+     to_say("attention times values behind the gate, or norm: what the output matrix reads")},
     {SiteKind::mixer_gated, "blocks.{i}.mixer.hook_gated", "(query, head, d_head)", true,
      to_say("the state's output behind its gate, and norm where it has one: what the output matrix reads")},
     {SiteKind::result, "blocks.{i}.attn.hook_result", "(query, head, d_model)", true,

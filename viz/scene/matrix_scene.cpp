@@ -220,7 +220,7 @@ Matrix head_matrix(const ModelDims& dims, std::span<const double> value) {
     }
   if (next < static_cast<std::size_t>(dims.all_heads())) return out;
   if (std::ranges::count(out.pending, 1) == 0) out.pending.clear();
-  out.pending_text = any_without ? to_say("no attention here") : to_say("no such head");
+  out.pending_text = any_without ? to_say("no attention here") : to_say("no such head");  // which holds for both
   return out;
 }
 

@@ -61,7 +61,9 @@ struct Listening {
 }  // namespace
 
 void SoundPanel::begin_at(const PageContext& c, const SoundFrames& sound) {
-  const SoundPlace place = sound_place(c.results().run->request.sound);  // which was read, so that it is one
+  // As it was read: what is on the disk by now may be another thing.
+  const std::string path = c.results().run->request.sound.string();
+  const SoundPlace place{sound.from > 0 ? path.substr(0, path.rfind("#t=")) : path, sound.from};
   if (!moved_) from_ = place.from;
   // Its last second at the latest.
   const double latest = std::max(std::floor(sound.whole()) - 1, 1.0);
@@ -90,7 +92,7 @@ void SoundPanel::draw(const PageContext& c) {
   const auto whole = c.results().run ? c.results().run->whole : nullptr;
   if (!whole || !whole->encoder || !whole->encoder->sound) return;
   if (const SoundFrames& sound = *whole->encoder->sound;
-      sound.whole() > sound.read_seconds() && c.results().run->request.sound == document.sound)
+      (sound.whole() > sound.read_seconds() || sound.from > 0) && c.results().run->request.sound == document.sound)
     begin_at(c, sound);
   const bool encoder = document.stack == Stack::encoder;
   const auto shared = encoder ? whole->encoder : whole->cross;

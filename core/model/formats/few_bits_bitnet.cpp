@@ -36,7 +36,9 @@ class BitNet final : public FewBits {
   Tensor matrix(const TensorFile& file, const std::string& module, Index out, Index in) const override {
     const std::string name = module + std::string(weight), of_scale = module + std::string(scale);
     if (online_) return rounded(floats_of(file, name, out, in));
-    const float stored = file.contains(of_scale) ? floats_of(file, of_scale, 1, 1).at(0, 0) : 1;
+    if (!file.contains(of_scale))
+      throw Error(file.path().string() + ": tensor " + name, of_scale + " beside it", "none");
+    const float stored = floats_of(file, of_scale, 1, 1).at(0, 0);
     if (!(stored > 0) || !std::isfinite(stored))
       throw Error(file.path().string() + ": tensor " + of_scale, "a number above 0", fmt::format("{}", stored));
     const float size = divides_ ? 1 / stored : stored;
@@ -52,9 +54,13 @@ class BitNet final : public FewBits {
     const Index rows = out / 4;
     const std::vector<std::uint8_t> packed = whole_numbers<std::uint8_t>(file, name, DType::u8, {rows, in});
     for (Index row = 0; row < out; ++row)
-      for (Index i = 0; i < in; ++i)
-        numbers.ref(row, i) =
-            size * static_cast<float>((nth(packed, row % rows * in + i) >> (2 * (row / rows)) & 3) - 1);
+      for (Index i = 0; i < in; ++i) {
+        const int code = nth(packed, row % rows * in + i) >> (2 * (row / rows)) & 3;
+        if (code == 3)
+          throw Error(file.path().string() + ": tensor " + name, "codes 0, 1 and 2",
+                      fmt::format("3 in row {}, column {}", row, i));
+        numbers.ref(row, i) = size * static_cast<float>(code - 1);
+      }
     return numbers;
   }
   std::string dtype(const TensorFile&, const std::string&) const override { return "ternary"; }
