@@ -34,9 +34,10 @@ class CachePositions final : public Tap {
   }
   bool wants(Site site) const override {
     if (!rotary()) return !config_.alibi_slopes.empty() && site.kind == SiteKind::attn_scores;
-    return config_.turns(site.layer) &&
-           (site.kind == unturned_site(config_, false) || site.kind == unturned_site(config_, true) ||
-            site.kind == SiteKind::attn_scores);
+    // The kind first: a site of no layer has none to ask about.
+    return (site.kind == unturned_site(config_, false) || site.kind == unturned_site(config_, true) ||
+            site.kind == SiteKind::attn_scores) &&
+           config_.turns(site.layer);
   }
   Tensor at(Site site, const Tensor& value) override {
     if (site.kind == unturned_site(config_, false)) before_.q = value;
