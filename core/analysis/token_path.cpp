@@ -117,14 +117,12 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
     }
     // A stream that is multiplied before something is added to it.
     const auto kept = [](double by) { return by == 1 ? std::string("x") : fmt::format("{:g} x", by); };
-    const double into_sum = attends ? config.attention_stream : config.state_stream;
-    const std::string attended = into_sum != 1 && sums ? attends ? say("norm({} + attention)", kept(into_sum))
-                                                                 : say("norm({} + state)", kept(into_sum))
-                                 : convolves ? said("x + convolution")
-                                 : !attends            ? (sums ? said("norm(x + state)") : said("x + state"))
-                                 : !config.cross()     ? (sums ? said("norm(x + attention)") : said("x + attention"))
-                                 : sums                ? said("norm(norm(x + attention) + cross-attention)")
-                                                       : said("x + attention + cross-attention");
+    const std::string attended =
+        convolves         ? said("x + convolution")
+        : !attends        ? (sums ? say("norm({} + state)", kept(config.state_stream)) : said("x + state"))
+        : !config.cross() ? (sums ? say("norm({} + attention)", kept(config.attention_stream)) : said("x + attention"))
+        : sums            ? said("norm(norm(x + attention) + cross-attention)")
+                          : said("x + attention + cross-attention");
     if (mlp) {
       if (config.dims.has_mid()) site(SiteKind::resid_mid, layer, say("{} stream", layer), attended);
       if (mlp_input(config, layer) == SiteKind::ln2_normalized)
@@ -139,11 +137,10 @@ TokenPath read_token_path(const Model& model, const Trace& trace, Index given, i
                                                          : said("φ(x W_in) W_out")),
            true);
     }
-    std::string leaving =
-        config.dims.parallel ? said("x + attention + MLP")
-        : !mlp               ? attended
-        : sums ? config.mlp_stream == 1 ? said("norm(x + MLP)") : say("norm({} + MLP)", kept(config.mlp_stream))
-               : "x + MLP";
+    std::string leaving = config.dims.parallel ? said("x + attention + MLP")
+                          : !mlp               ? attended
+                          : sums               ? say("norm({} + MLP)", kept(config.mlp_stream))
+                                               : "x + MLP";
     if (config.dims.d_layer > 0) {
       site(SiteKind::layer_out, layer, say("{} input of its own", layer), said("norm((φ(x W_gate) ∘ input) W_out)"),
            true);

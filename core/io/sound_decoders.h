@@ -15,11 +15,12 @@ inline constexpr const char* how_to_convert_sounds =
 
 /// Throws Error on a number of channels or a rate that no sound has.
 void check_sound_numbers(std::uint64_t channels, std::uint64_t rate, const std::string& where);
+/// The first sample at or behind a second.
+std::uint64_t samples_of(double seconds, std::uint64_t rate);
 /// Which samples of `there` a part is. Throws Error where it begins behind them, or there are none.
 struct SampleRange {
   std::uint64_t first = 0, count = 0;
 };
-std::uint64_t samples_of(double seconds, std::uint64_t rate);
 SampleRange samples_of(std::uint64_t there, std::uint64_t rate, const SoundPart& part, const std::string& where);
 /// Appends the mean of a moment's channels; throws Error where it is no finite number or far beyond full scale.
 void add_moment(Sound& sound, double sum, std::uint64_t channels, const std::string& where);

@@ -139,6 +139,18 @@ TEST_CASE("an MLP of one neuron is an MLP") {
   CHECK(stage(path, "0 stream", 1).formula == "x + MLP");
 }
 
+TEST_CASE("norms behind heads and sums are told, and what the stream is multiplied by there") {
+  const ReadSubject bitnet("families/bitnet"), minimax("families/minimax");
+  const TokenPath normed = read_token_path(bitnet.model(), *bitnet.trace, 3),
+                  kept = read_token_path(minimax.model(), *minimax.trace, 3);
+  CHECK(stage(normed, "0 attention").formula == "norm(all heads' A v) W_O");
+  CHECK(stage(normed, "0 MLP").formula == "norm(φ(x W_gate) ∘ x W_up) W_down");
+  CHECK(stage(kept, "0 state").formula == "norm(all heads' α v) gated W_O");
+  CHECK(stage(kept, "0 stream").formula == "norm(0.6 x + state)");
+  CHECK(stage(kept, "0 stream", 1).formula == "norm(1.3 x + MLP)");
+  CHECK(stage(kept, "1 stream").formula == "norm(1.7 x + attention)");
+}
+
 TEST_CASE("a layer that does not attend says by what it mixes, and what it writes adds up all the same") {
   for (const auto& [folder, name, formula] :
        {std::tuple{"families/granitemoehybrid", "state", "Σ heads (α x + d x) gated W_O"},

@@ -207,6 +207,11 @@ TEST_CASE("What the matrices of a BitNet folder read is rounded, and written so;
   config["quantization_config"] = {{"quant_method", "bitnet"}};
   write_file_atomically(experts / "config.json", config.dump());
   CHECK_THROWS_WITH_AS(load_config(experts), doctest::Contains("bitnet of a BitNet or a Llama"), Error);
+  CHECK_THROWS_WITH_AS(Subject(with_adapter(folders / "bitnet-packed", reference("formats/llama-grids"))),
+                       doctest::Contains("rounded to 8 bits"), Error);
+  CHECK_THROWS_WITH_AS(
+      Subject(changed("bitnet-packed", "model.safetensors", watched + ".weight_scale", watched + ".weight_scalf")),
+      doctest::Contains("weight_scale beside it"), Error);
   const ModelFiles files = ModelFiles::open(locate_model(folders / "bitnet-packed"));
   CHECK_THROWS_WITH_AS(files.weights->take(watched + ".weight", {30, 96}), doctest::Contains("packed four by four"),
                        Error);

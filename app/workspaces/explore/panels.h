@@ -22,6 +22,7 @@
 #include "app/workspaces/scene_slot.h"
 #include "app/workspaces/spoken_answer.h"
 #include "core/base/words.h"
+#include "core/io/sound.h"
 
 namespace headscope {
 
@@ -36,7 +37,9 @@ class SoundPanel {
 
   SpokenAnswer spoken_{"spoken.sound"};
   SceneSlot slot_{"scene.sound"};
-  double from_ = 0;  ///< seconds, under the hand
+  std::filesystem::path path_;  ///< what was read, and …
+  SoundPlace place_;            ///< … which file and second that meant when it was
+  double from_ = 0;             ///< seconds, under the hand
   bool moved_ = false;
 };
 

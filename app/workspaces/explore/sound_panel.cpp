@@ -61,10 +61,15 @@ struct Listening {
 }  // namespace
 
 void SoundPanel::begin_at(const PageContext& c, const SoundFrames& sound) {
-  // As it was read: what is on the disk by now may be another thing.
-  const std::string path = c.results().run->request.sound.string();
-  const SoundPlace place{sound.from > 0 ? path.substr(0, path.rfind("#t=")) : path, sound.from};
-  if (!moved_) from_ = place.from;
+  // Once: what is on the disk later on may be another thing, or nothing.
+  if (const auto& read = c.results().run->request.sound; path_ != read) {
+    path_ = read;
+    place_ = {read, 0};
+    if (sound.from > 0 || read.string().ends_with("#t=0"))
+      place_.file = read.string().substr(0, read.string().rfind("#t="));
+    place_.from = sound.from;
+  }
+  if (!moved_) from_ = place_.from;
   // Its last second at the latest.
   const double latest = std::max(std::floor(sound.whole()) - 1, 1.0);
   moved_ |= slider(c.ui, to_say("Begins at"), from_, {0, latest, 0, false, " s", 1});
@@ -73,7 +78,7 @@ void SoundPanel::begin_at(const PageContext& c, const SoundFrames& sound) {
                    said("On the command line: --sound FILE#t=SECONDS")});
   if (!moved_ || ImGui::IsMouseDown(ImGuiMouseButton_Left)) return;
   moved_ = false;
-  if (from_ != place.from) c.app.explorer.run.hear(path_of({place.file, from_}));
+  if (from_ != place_.from) c.app.explorer.run.hear(path_of({place_.file, from_}));
 }
 
 void SoundPanel::draw(const PageContext& c) {
